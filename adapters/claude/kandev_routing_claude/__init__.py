@@ -1,0 +1,1 @@
+"""Claude adapter for kandev-routing-sdk."""

@@ -1,0 +1,1 @@
+"""Codex adapter for kandev-routing-sdk."""

@@ -1,0 +1,1 @@
+"""Route one prompt to the first agent profile that can do it."""
