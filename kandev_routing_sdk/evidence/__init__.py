@@ -1,0 +1,1 @@
+"""Evidence of one attempt: envelope with bounds, effect ledger, sanitiser, timing hints."""

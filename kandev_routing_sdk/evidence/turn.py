@@ -1,0 +1,246 @@
+"""The record of one turn: what an adapter's extractor tells the core.
+
+The extractor only interprets; the bookkeeping that safety rests on (effect marks, bounds, sanitising) happens here, so that no
+adapter can forget it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Final
+
+from kandev_routing_sdk.evidence.collector import SignalCollector, TextCleaner
+from kandev_routing_sdk.evidence.effects import EffectLedger
+from kandev_routing_sdk.evidence.model import Effects, Evidence, Signal
+from kandev_routing_sdk.evidence.updates import (
+    AgentUpdate,
+    InnerRetry,
+    Notice,
+    SessionStarted,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from kandev_routing_sdk.types import AttemptOutcome, Phase
+
+MAX_TEXT_CHARS: Final = 4 * 1024 * 1024
+"""How much of an answer is kept; more is cut, and observation is then incomplete."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnReport:
+    """How a turn ended, and everything that was seen of it."""
+
+    outcome: AttemptOutcome
+    stop_reason: str | None
+    text: str
+    effects: Effects
+    evidence: Evidence
+    usage: Usage | None
+    model: str | None
+    native_session_id: str | None
+    inner_retries: int
+
+
+@dataclass(slots=True)
+class TurnContext:
+    """Who a turn belongs to; copied into its evidence (R-EVI-4)."""
+
+    family: str
+    session_id: str | None = None
+    generation: int | None = None
+    prompt: int | None = None
+    attempt_id: str | None = None
+    provider_id: str | None = None
+    model_id: str | None = None
+    local_zone: str | None = None
+
+
+@dataclass(slots=True)
+class _Told:
+    """What the extractor has said of the end."""
+
+    outcome: AttemptOutcome | None = None
+    stop_reason: str | None = None
+    exit_code: int | None = None
+    exit_signal: str | None = None
+    http_status: int | None = None
+    usage: Usage | None = None
+    model: str | None = None
+    native_session_id: str | None = None
+    inner_retries: int = 0
+    text: list[str] = field(default_factory=list)
+    text_chars: int = 0
+
+
+class TurnRecord:
+    """Accumulates one turn. Not thread-safe: one task feeds it."""
+
+    def __init__(self, context: TurnContext, cleaner: TextCleaner, emit: Callable[[AgentUpdate], None]) -> None:
+        self._context = context
+        self._cleaner = cleaner
+        self._emit = emit
+        self._ledger = EffectLedger()
+        self._collector = SignalCollector(cleaner)
+        self._told = _Told()
+        self.phase = Phase.PROCESS_START
+
+    # What came back -----------------------------------------------------------------------------------------------------
+
+    def text(self, text: str) -> None:
+        """A piece of the answer."""
+        if not text:
+            return
+        self._ledger.output()
+        self.phase = Phase.STREAMING
+        room = MAX_TEXT_CHARS - self._told.text_chars
+        if len(text) > room:
+            self._ledger.incomplete()
+        if room > 0:
+            self._told.text.append(text[:room])
+            self._told.text_chars += min(len(text), room)
+        self._emit(TextDelta(text))
+
+    def thinking(self, text: str) -> None:
+        """A piece of thinking."""
+        self._ledger.thinking()
+        self.phase = Phase.STREAMING
+        self._emit(ThinkingDelta(text))
+
+    def tool_call(self, tool_id: str, title: str) -> None:
+        """The agent asked for a tool."""
+        self._ledger.tool_call()
+        self.phase = Phase.TOOL_EXECUTION
+        self._emit(ToolCall(tool_id, title))
+
+    def tool_result(self, tool_id: str, *, ok: bool | None = None) -> None:
+        """A tool ran, or may have."""
+        self._ledger.tool_effect()
+        self.phase = Phase.STREAMING
+        self._emit(ToolResult(tool_id, ok))
+
+    def notice(self, text: str) -> None:
+        """The runtime said something that is not output."""
+        self._ledger.acknowledged()
+        self._emit(Notice(self._cleaner.text(text)))
+
+    def inner_retry(
+        self, *, maximum: int | None = None, delay_s: float | None = None, status: int | None = None
+    ) -> None:
+        """The agent tries again by itself; counted (R-CON-9)."""
+        self._ledger.acknowledged()
+        self._told.inner_retries += 1
+        self._emit(InnerRetry(self._told.inner_retries, maximum, delay_s, status))
+
+    def update(self, update: AgentUpdate) -> None:
+        """Pass on an update that carries no effect (capabilities)."""
+        self._emit(update)
+
+    # What it means ------------------------------------------------------------------------------------------------------
+
+    def sent(self) -> None:
+        """The prompt may have left (the transport says so)."""
+        self._ledger.sent()
+        if self.phase in {Phase.PROCESS_START, Phase.SESSION_INIT, Phase.AUTH_CHECK}:
+            self.phase = Phase.PROMPT_SEND
+
+    def acknowledged(self) -> None:
+        """Something of this turn came back that is neither output nor an effect."""
+        self._ledger.acknowledged()
+
+    def incomplete(self) -> None:
+        """Something may have happened unseen (R-SAFE-7)."""
+        self._ledger.incomplete()
+
+    def signal(self, signal: Signal) -> None:
+        """Add a piece of evidence; sanitised and bounded here."""
+        self._collector.add(signal if signal.phase else signal.model_copy(update={"phase": self.phase}))
+
+    def session(self, native_session_id: str, model: str | None = None) -> None:
+        """The agent's own session id."""
+        if native_session_id != self._told.native_session_id:
+            self._told.native_session_id = native_session_id
+            self._emit(SessionStarted(native_session_id, model))
+
+    def served_model(self, model: str) -> None:
+        """The model that really answered (R-CON-9)."""
+        self._told.model = model
+
+    def usage(self, input_tokens: int, output_tokens: int) -> None:
+        """Tokens used so far in this turn."""
+        self._told.usage = Usage(input_tokens, output_tokens)
+
+    def http_status(self, status: int) -> None:
+        """The HTTP status that the provider answered with."""
+        self._told.http_status = status
+
+    def exited(self, code: int | None, signal: str | None) -> None:
+        """The agent's process ended."""
+        self._told.exit_code, self._told.exit_signal = code, signal
+
+    def succeeded(self, stop_reason: str) -> None:
+        """The agent says that the turn is done."""
+        self._told.outcome, self._told.stop_reason = AttemptOutcome.SUCCESS, stop_reason
+
+    def failed(self, stop_reason: str | None = None) -> None:
+        """The turn failed. A failure is never turned back into a success."""
+        self._told.outcome, self._told.stop_reason = AttemptOutcome.FAILED, stop_reason
+
+    def cancelled(self) -> None:
+        """The turn ended because it was asked to."""
+        self._told.outcome, self._told.stop_reason = AttemptOutcome.CANCELLED, "cancelled"
+
+    # What is known ------------------------------------------------------------------------------------------------------
+
+    @property
+    def effects(self) -> Effects:
+        """The effect marks so far."""
+        return self._ledger.effects
+
+    @property
+    def ended(self) -> bool:
+        """Whether the extractor has said how the turn ended."""
+        return self._told.outcome is not None
+
+    @property
+    def has_usage(self) -> bool:
+        """Whether the agent reported tokens: the provider answered something."""
+        return self._told.usage is not None and (self._told.usage.input_tokens + self._told.usage.output_tokens) > 0
+
+    def report(self, observed_at: datetime) -> TurnReport:
+        """Return the turn as it stands. Nothing said of the end means that it failed."""
+        told, effects = self._told, self._ledger.effects
+        context = self._context
+        evidence = Evidence(
+            family=context.family,
+            phase=self.phase,
+            signals=self._collector.signals(),
+            observed_at=observed_at,
+            local_zone=context.local_zone,
+            http_status=told.http_status,
+            exit_code=told.exit_code,
+            exit_signal=told.exit_signal,
+            effects=effects,
+            provider_id=context.provider_id,
+            model_id=told.model or context.model_id,
+            session_id=context.session_id,
+            generation=context.generation,
+            prompt=context.prompt,
+            attempt_id=context.attempt_id,
+            dropped=self._collector.dropped,
+        )
+        return TurnReport(
+            outcome=told.outcome or AttemptOutcome.FAILED,
+            stop_reason=told.stop_reason,
+            text="".join(told.text),
+            effects=effects,
+            evidence=evidence,
+            usage=told.usage,
+            model=told.model,
+            native_session_id=told.native_session_id,
+            inner_retries=told.inner_retries,
+        )

@@ -1,0 +1,1 @@
+"""The route: states, THE TABLE and ``step()``, ``select()`` with its explanation, the continuation package."""

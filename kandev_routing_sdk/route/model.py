@@ -1,0 +1,182 @@
+"""A route as a value: what the state machine reads and writes, and what the store keeps of it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kandev_routing_sdk.catalogue.classification import Classification
+from kandev_routing_sdk.evidence.model import UtcDatetime
+from kandev_routing_sdk.policy import Decision
+from kandev_routing_sdk.types import ErrorClass
+
+
+class State(StrEnum):
+    """R-ENG-1."""
+
+    SELECTING = "selecting"
+    STARTING = "starting"
+    ACTIVE = "active"
+    REROUTE_PENDING = "reroute_pending"
+    SWITCHING = "switching"
+    RETRY_WAIT = "retry_wait"
+    WAITING_FOR_RESET = "waiting_for_reset"
+    RETRYING = "retrying"
+    WAITING = "waiting"
+    ACTION_REQUIRED = "action_required"
+    STOPPED = "stopped"
+
+
+class Trigger(StrEnum):
+    """What may happen to a route. *evaluate*'s four answers are four triggers, so that the table stays a table."""
+
+    CANDIDATE_COMMITTED = "candidate_committed"
+    NOBODY_RECOVERY_KNOWN = "nobody_recovery_known"
+    NOBODY_PERSON_NEEDED = "nobody_person_needed"
+    OWNER_LOST_UNDISPATCHED = "owner_lost_undispatched"
+    """The owner died; the attempt's mark proves that nothing left, or there is no attempt."""
+    OWNER_LOST_AMBIGUOUS = "owner_lost_ambiguous"
+    READY = "ready"
+    FAILED_WAIT = "failed_wait"
+    FAILED_RETRY = "failed_retry"
+    FAILED_SKIP = "failed_skip"
+    FAILED_STOP = "failed_stop"
+    """Policy says stop, or the failure is unsafe, unclassified, empty, or of capability discovery."""
+    ADAPTER_EXCEPTION = "adapter_exception"
+    CANDIDATE_REMOVED = "candidate_removed"
+    CANDIDATE_RESTORED = "candidate_restored"
+    PROMPT = "prompt"
+    PROCESS_GONE = "process_gone"
+    TURN_SUCCEEDED = "turn_succeeded"
+    TURN_CANCELLED = "turn_cancelled"
+    HANDOVER_FAILED = "handover_failed"
+    """The continuation could not be built or kept, or the predecessor could not be fenced."""
+    DUE = "due"
+    """The deadline passed and the candidate's keys admit it (R-CIR-8)."""
+    DUE_NOT_ADMITTED = "due_not_admitted"
+    RECOVERED_EARLY = "recovered_early"
+    """A circuit this route waits for closed before its deadline."""
+    NO_RECOVERY_LEFT = "no_recovery_left"
+    SETTINGS_CHANGED = "settings_changed"
+    """Settings, credentials or a circuit changed."""
+    RETRY_NOW = "retry_now"
+    SKIP_NOW = "skip_now"
+    CANCEL_WAIT = "cancel_wait"
+    STOP = "stop"
+    STOP_SESSION = "stop_session"
+    FLAG_OFF = "flag_off"
+    FLAG_ON = "flag_on"
+
+
+class Effect(StrEnum):
+    """What the conductor does after a step was committed, in this order. The table lists them; it runs none."""
+
+    SELECT = "select"
+    BUILD_CONTINUATION = "build_continuation"
+    STOP_DOWNSTREAM = "stop_downstream"
+    LAUNCH = "launch"
+    SEND_PROMPT = "send_prompt"
+    ARM_DEADLINE = "arm_deadline"
+    DISARM_DEADLINE = "disarm_deadline"
+    PARK_PROMPT = "park_prompt"
+
+
+class Reason(StrEnum):
+    """Why a route is where it is. An enum, never a sentence (R-CON-6)."""
+
+    STARTED = "started"
+    PROVIDER_FAILURE = "provider_failure"
+    RESET_WAIT = "reset_wait"
+    RETRY_SCHEDULED = "retry_scheduled"
+    RECOVERY_EXHAUSTED = "recovery_exhausted"
+    UNSAFE_EFFECTS = "unsafe_effects"
+    UNCLASSIFIED = "unclassified"
+    EMPTY_ANSWER = "empty_answer"
+    CAPABILITY_FAILURE = "capability_failure"
+    ADAPTER_FAILURE = "adapter_failure"
+    CANDIDATE_REMOVED = "candidate_removed"
+    NO_ELIGIBLE_CANDIDATE = "no_eligible_candidate"
+    AMBIGUOUS_DISPATCH = "ambiguous_dispatch"
+    ATTEMPT_CAP = "attempt_cap"
+    HANDOVER_FAILED = "handover_failed"
+    DYNAMIC_ROUTING_DISABLED = "dynamic_routing_disabled"
+    USER_ACTION = "user_action"
+    DEADLINE_DUE = "deadline_due"
+    RECOVERED = "recovered"
+    SETTINGS_CHANGED = "settings_changed"
+    SUCCEEDED = "succeeded"
+    CANCELLED = "cancelled"
+    CALL_ENDED = "call_ended"
+
+
+class _Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Visit(_Frozen):
+    """Budgets of one candidate inside a round, per class (R-ENG-5)."""
+
+    profile_id: str
+    retries_used: dict[ErrorClass, int] = Field(default_factory=dict)
+    reset_waits_used: tuple[ErrorClass, ...] = ()
+
+
+class Round(_Frozen):
+    """One pass over the candidates inside a cycle."""
+
+    excluded: tuple[str, ...] = ()
+    """Candidates that had their visit in this round; none is visited twice."""
+    visits: tuple[Visit, ...] = ()
+
+    def visit(self, profile_id: str) -> Visit:
+        """Return what was used of this candidate's budgets."""
+        return next((v for v in self.visits if v.profile_id == profile_id), Visit(profile_id=profile_id))
+
+
+class Route(_Frozen):
+    """The durable state of one logical session's route.
+
+    ``generation`` goes up with each committed choice; ``revision`` with each committed transition (the store's compare-and-swap).
+    """
+
+    session_id: str
+    kind: Literal["session", "utility"] = "session"
+    logical_profile_id: str
+    profile_version: int = 1
+    state: State = State.SELECTING
+    generation: int = 0
+    revision: int = 0
+    execution_profile_id: str | None = None
+    """The current candidate; kept through waits and stops for attribution."""
+    attempt_id: str | None = None
+    """The current attempt (the last one while none runs)."""
+    turn_running: bool = False
+    prompt_number: int = 0
+    attempts_in_turn: int = 0
+    """Counts towards the cap (R-ENG-5); a person's action renews it."""
+    round: Round = Round()
+    prior_state: State | None = None
+    """Where ``dynamic_routing_disabled`` came from."""
+    removal_pending: bool = False
+    """The candidate was removed while starting; enforced on ready."""
+    pinned_profile_id: str | None = None
+    """The next selection may take only this candidate (``retry_now`` from ``action_required``)."""
+    deadline: UtcDatetime | None = None
+    decision: Decision | None = None
+    """The policy decision that led here, with its snapshot and pending outcome."""
+    classification: Classification | None = None
+    reason: Reason = Reason.STARTED
+    parked_prompt: str | None = None
+    """The user's message, until it was answered; never lost (R-CON-10)."""
+    continuation: str | None = None
+    """The rendered continuation package that rides on the next prompt to another candidate (R-SAFE-5)."""
+    potentially_effectful: bool = False
+    native_session_id: str | None = None
+    native_profile_id: str | None = None
+    """The only profile that ``native_session_id`` may ever be given to (R-CON-2)."""
+    owner_id: str | None = None
+    owner_until: UtcDatetime | None = None
+    created_at: UtcDatetime
+    updated_at: UtcDatetime
