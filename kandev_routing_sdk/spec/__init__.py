@@ -1,0 +1,57 @@
+"""Everything an adapter author needs, and nothing else."""
+
+from __future__ import annotations
+
+from kandev_routing_sdk.binding import CredentialBindingDescriptor
+from kandev_routing_sdk.errors import AdapterError, ExecutableNotFound, LaunchError, Problem
+from kandev_routing_sdk.evidence.model import Signal
+from kandev_routing_sdk.evidence.turn import TurnRecord
+from kandev_routing_sdk.evidence.updates import CapabilitiesUpdate
+from kandev_routing_sdk.profiles import ConcreteProfile
+from kandev_routing_sdk.spec.adapter import (
+    AcpFrame,
+    AcpSettings,
+    AgentAdapter,
+    AgentEvent,
+    Exited,
+    Extractor,
+    FoundAgent,
+    LaunchPlan,
+    LaunchRequest,
+    RuleText,
+    StderrLine,
+    StdoutLine,
+)
+from kandev_routing_sdk.spec.hooks import GROUP, hookimpl, hookspec
+from kandev_routing_sdk.types import Channel, JsonValue, Phase, Transport
+
+__all__ = [
+    "GROUP",
+    "AcpFrame",
+    "AcpSettings",
+    "AdapterError",
+    "AgentAdapter",
+    "AgentEvent",
+    "CapabilitiesUpdate",
+    "Channel",
+    "ConcreteProfile",
+    "CredentialBindingDescriptor",
+    "ExecutableNotFound",
+    "Exited",
+    "Extractor",
+    "FoundAgent",
+    "JsonValue",
+    "LaunchError",
+    "LaunchPlan",
+    "LaunchRequest",
+    "Phase",
+    "Problem",
+    "RuleText",
+    "Signal",
+    "StderrLine",
+    "StdoutLine",
+    "Transport",
+    "TurnRecord",
+    "hookimpl",
+    "hookspec",
+]
