@@ -14,6 +14,7 @@ from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.circuits import Circuit, FailureFact, ResourceKey
 from kandev_routing_sdk.events import EventDraft, EventRecord
 from kandev_routing_sdk.evidence.model import Effects, Evidence
+from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.policy import Decision
 from kandev_routing_sdk.profiles import Profile
 from kandev_routing_sdk.route.model import Route, State
@@ -30,7 +31,9 @@ __all__ = [
     "CircuitTransition",
     "Commit",
     "Committed",
+    "Downstream",
     "ProfileSource",
+    "Ready",
     "SecretResolver",
     "SelectionRecord",
     "Store",
@@ -281,4 +284,36 @@ class SecretResolver(Protocol):
 
     def resolve(self, reference: str) -> str:
         """Return the value; raises :class:`~kandev_routing_sdk.errors.SecretUnavailable`, naming the reference only."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """An agent that can take a prompt."""
+
+    native_session_id: str | None = None
+    capabilities: dict[str, JsonValue] = field(default_factory=dict)
+
+
+class Downstream(Protocol):
+    """One agent process (group) for one attempt. Everything it says goes through the adapter's extractor into the turn."""
+
+    async def start(self, turn: TurnRecord) -> Ready | None:
+        """Get ready for a prompt: over ACP spawn, initialise and make a session; headless, nothing.
+
+        None: it failed, and ``turn`` holds the evidence (``turn.ended``). Never raises for what an agent does.
+        """
+        ...
+
+    async def prompt(self, text: str, turn: TurnRecord) -> None:
+        """Send the prompt and return when the agent is quiet: headless after EOF and reap, ACP after the response and a short
+        bounded quiet period. ``turn`` then holds everything. Never raises for what an agent does."""
+        ...
+
+    async def cancel(self) -> None:
+        """Ask the agent to end the running turn (ACP ``session/cancel``, headless a signal); :meth:`prompt` returns soon after."""
+        ...
+
+    async def stop(self) -> None:
+        """End and reap the whole process group: EOF, TERM, KILL, each bounded. Idempotent, and shielded from cancellation."""
         ...

@@ -1,0 +1,253 @@
+"""What a utility call returns, tells while it runs, and raises (R-UTL-2, R-UTL-3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import TypeAlias
+
+from pydantic import JsonValue
+
+from kandev_routing_sdk.catalogue.classification import Classification
+from kandev_routing_sdk.errors import RoutingError
+from kandev_routing_sdk.evidence.model import Effects
+from kandev_routing_sdk.evidence.updates import AgentUpdate, Usage
+from kandev_routing_sdk.policy import Decision
+from kandev_routing_sdk.types import AttemptOutcome
+
+
+class CallOutcome(StrEnum):
+    """How a call ended; each has one exit code (R-CLI-3)."""
+
+    SUCCESS = "success"
+    FAILED = "failed"
+    WAITING = "waiting"
+    ACTION_REQUIRED = "action_required"
+    CANCELLED = "cancelled"
+    TIMED_OUT = "timed_out"
+
+    @property
+    def exit_code(self) -> int:
+        """The process exit code of ``kandev-routing run``; a cancel by SIGTERM is 143 there."""
+        return _EXIT_CODES[self]
+
+
+_EXIT_CODES = {
+    CallOutcome.SUCCESS: 0,
+    CallOutcome.FAILED: 1,
+    CallOutcome.WAITING: 75,
+    CallOutcome.ACTION_REQUIRED: 79,
+    CallOutcome.CANCELLED: 130,
+    CallOutcome.TIMED_OUT: 124,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A candidate that a selection passed over, and why (R-ENG-3)."""
+
+    profile_id: str
+    reason: str
+    """Stable word: ``disabled``, ``missing``, ``circuit_open``, ``excluded``, ``not_launchable``, …"""
+    detail: str
+    """One sentence for a person."""
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptReport:
+    """One attempt of a call."""
+
+    ordinal: int
+    generation: int
+    execution_profile_id: str
+    family: str
+    outcome: AttemptOutcome
+    automatic: bool
+    """Whether automatic recovery was allowed after it (R-SAFE-1)."""
+    inner_retries: int
+    effects: Effects
+    provider_id: str | None = None
+    model: str | None = None
+    usage: Usage | None = None
+    classification: Classification | None = None
+    decision: Decision | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallResult:
+    """The same shape for concrete and dynamic profiles."""
+
+    call_id: str
+    outcome: CallOutcome
+    exit_code: int
+    text: str
+    """The answer; of a call that did not succeed, the sanitised partial output."""
+    stop_reason: str | None
+    logical_profile_id: str
+    execution_profile_id: str | None
+    family: str | None
+    provider_id: str | None
+    model: str | None
+    usage: Usage | None
+    attempts: tuple[AttemptReport, ...]
+    deadline: datetime | None
+    """When to try again, if that is known."""
+    duration_s: float
+    rejected: tuple[Rejected, ...] = ()
+    """The last selection's rejected candidates."""
+    reason: str | None = None
+    """Stable word for why it did not succeed."""
+
+
+# Progress --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateSkipped:
+    """Selection passed over a candidate."""
+
+    rejected: Rejected
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptStarted:
+    """A candidate was chosen, committed, and is being launched."""
+
+    ordinal: int
+    generation: int
+    profile_id: str
+    label: str
+    provider_id: str | None
+    model: str | None
+    is_probe: bool = False
+    """It tests a circuit whose deadline passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSaid:
+    """An update of the agent itself."""
+
+    ordinal: int
+    update: AgentUpdate
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptEnded:
+    """An attempt ended; after a failure with its classification and the decision that follows."""
+
+    report: AttemptReport
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The policy waits inside the call."""
+
+    profile_id: str
+    until: datetime
+    reason: str
+    ordinal: int | None = None
+    maximum: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitChanged:
+    """A shared circuit opened, closed or was extended."""
+
+    scope: str
+    label: str
+    """Safe words for the resource: provider, model or profile id."""
+    state: str
+    code: str | None
+    until: datetime | None
+    action_required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CallEnded:
+    """The call's result is known."""
+
+    result: CallResult
+
+
+Progress: TypeAlias = CandidateSkipped | AttemptStarted | AgentSaid | AttemptEnded | Waiting | CircuitChanged | CallEnded
+
+
+# Errors ----------------------------------------------------------------------------------------------------------------------
+
+
+class CallFailed(RoutingError):
+    """A utility call ended without success. ``result`` carries attempts, classification and partial output."""
+
+    code = "call_failed"
+    exit_code = 1
+
+    def __init__(self, message: str, result: CallResult) -> None:
+        super().__init__(message, result)
+        self.message, self.result = message, result
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class CallWaiting(CallFailed):
+    """Nobody can answer now, and somebody can at ``result.deadline``."""
+
+    code = "call_waiting"
+    exit_code = 75
+
+
+class CallActionRequired(CallFailed):
+    """A person has to act, or effects are possible; nothing was repeated."""
+
+    code = "call_action_required"
+    exit_code = 79
+
+
+class CallTimedOut(CallFailed):
+    """The caller's ``timeout`` passed."""
+
+    code = "call_timed_out"
+    exit_code = 124
+
+
+class CallCancelled(CallFailed):
+    """The caller cancelled; never a failure of an agent, charges no circuit."""
+
+    code = "call_cancelled"
+    exit_code = 130
+
+
+# The walk --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WalkStep:
+    """One candidate of a selection walk: what ``explain`` prints."""
+
+    profile_id: str
+    family: str
+    eligible: bool
+    chosen: bool
+    reason: str
+    detail: str
+    until: datetime | None = None
+    provider_id: str | None = None
+    model_id: str | None = None
+    keys: tuple[str, ...] = ()
+    policy: dict[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The selection walk without claiming anything (R-ENG-3)."""
+
+    profile_id: str
+    kind: str
+    steps: tuple[WalkStep, ...]
+    chosen_profile_id: str | None
+    earliest: datetime | None
+    """When some candidate recovers by itself, if nobody is free now."""
+    enabled: bool = True
+    """False: the feature flag is off."""
