@@ -159,7 +159,19 @@ class PostgresServer:
         data = str(self._folder / "data")
         log = (self._folder / "log").open("wb")
         with log:
-            initdb = [str(self._bin / "initdb"), "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"]
+            initdb = [
+                str(self._bin / "initdb"),
+                "-D",
+                data,
+                "-U",
+                "postgres",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "--locale=C",
+                "-N",
+            ]
             if self._run(initdb, log.fileno()).wait() != 0:
                 raise self._failure("initdb failed")
             options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]

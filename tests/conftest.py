@@ -28,7 +28,11 @@ def _private_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(home))
-        for name in [name for name in os.environ if name.startswith(("XDG_", "KANDEV_", "ANTHROPIC_", "OPENAI_", "CLAUDE_", "CODEX_"))]:
+        for name in [
+            name
+            for name in os.environ
+            if name.startswith(("XDG_", "KANDEV_", "ANTHROPIC_", "OPENAI_", "CLAUDE_", "CODEX_"))
+        ]:
             patch.delenv(name)
         # A terminal of fixed size and no colour: what the CLI prints does not depend on who looks.
         patch.setenv("COLUMNS", "120")

@@ -1,0 +1,205 @@
+"""Rules about the house itself: its budgets, its public door, what it ships, and what must never be written into it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("kandev_routing_sdk", "kandev_routing_claude", "kandev_routing_codex")
+DISTRIBUTIONS = {
+    "kandev_routing_sdk": ROOT,
+    "kandev_routing_claude": ROOT / "adapters" / "claude",
+    "kandev_routing_codex": ROOT / "adapters" / "codex",
+}
+MODULE_LINES = 420
+FUNCTION_LINES = 60
+
+# Folders that a checkout may hold without being part of it.
+FOREIGN = re.compile(r"^(\.(?!ci$|github$).*|build|dist|node_modules|venv|__pycache__|htmlcov)$")
+
+# Character classes keep the patterns from finding themselves.
+FORBIDDEN = {
+    "a path of one machine": r"(?<![\w.])/(?:wor[k]|roo[t])/|/tm[p]/kr\b",
+    "a package index": r"https?://[^\s\"'<>/]*(?:regist[r]y|py[p]i|mirro[r]|artifactor[y]|nexu[s])[^\s\"'<>/]*",
+    "an index option": r"(?:extra-)?inde[x]-url|fin[d]-links|truste[d]-host",
+    "an unfinished thought": r"\b(?:TOD[O]|FIXM[E]|XX[X])\b",
+}
+SKIPPED = re.compile(r"pytest\.(?:mark\.)?(?:ski[p]|skipi[f]|xfai[l]|importorski[p])\b|unittest\.ski[p]")
+
+
+def _python_files(package: str) -> list[Path]:
+    return sorted((DISTRIBUTIONS[package] / package).rglob("*.py"))
+
+
+def _shipped() -> list[Path]:
+    return [path for package in PACKAGES for path in _python_files(package)]
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for parent, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if not FOREIGN.match(name)]
+        yield from (Path(parent, name) for name in names)
+
+
+def _name(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def _project(folder: Path) -> dict[str, dict[str, object]]:
+    return tomllib.loads((folder / "pyproject.toml").read_text())
+
+
+# Budgets ----------------------------------------------------------------------------------------------------------------
+
+
+def test_no_module_is_longer_than_can_be_read_at_once() -> None:
+    lengths = {_name(path): len(path.read_text().splitlines()) for path in _shipped()}
+    assert {} == {name: length for name, length in lengths.items() if length > MODULE_LINES}
+
+
+def test_no_function_is_longer_than_a_page() -> None:
+    lengths = {
+        f"{_name(path)}::{node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
+        for path in _shipped()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert {} == {name: length for name, length in lengths.items() if length > FUNCTION_LINES}
+
+
+def test_no_module_keeps_state() -> None:
+    """What a module holds is made for good when it is imported: a tuple, a frozenset, a MappingProxyType."""
+    mutable = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
+    found = [
+        f"{_name(path)}:{node.lineno}"
+        for path in _shipped()
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, mutable)
+        if "__all__" not in ast.unparse(node).partition("=")[0]
+    ]
+    assert [] == found
+
+
+# Floors -----------------------------------------------------------------------------------------------------------------
+
+
+def test_every_pure_floor_is_under_the_pure_contract() -> None:
+    """A floor added at or below `route` is added to the list of those that may not touch the world, too."""
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    contracts = {contract["id"]: contract for contract in linter["contracts"]}
+    floors = [re.findall(r"\w+", layer) for layer in contracts["floors"]["layers"]]
+    lowest = floors[next(i for i, floor in enumerate(floors) if "route" in floor) :]
+    package = ROOT / "kandev_routing_sdk"
+    built = {
+        f"kandev_routing_sdk.{name}"
+        for floor in lowest
+        for name in floor
+        if (package / name).is_dir() or (package / f"{name}.py").exists()
+    }
+    assert set(contracts["pure"]["source_modules"]) == built
+
+
+def test_nothing_inside_goes_through_the_public_door() -> None:
+    """The door re-exports from every floor: an import of it from inside would go up, unseen by the floor contract."""
+    package = ROOT / "kandev_routing_sdk"
+    modules = {path.stem for path in package.iterdir()}
+    found = [
+        f"{_name(path)}:{node.lineno}"
+        for path in _python_files("kandev_routing_sdk")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "kandev_routing_sdk"
+        if any(alias.name not in modules and not alias.name.startswith("__") for alias in node.names)
+    ]
+    assert [] == found
+
+
+# The public door --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("door", ["kandev_routing_sdk", "kandev_routing_sdk.spec", "kandev_routing_sdk.testing"])
+def test_all_is_sorted_and_every_name_is_there(door: str) -> None:
+    module = importlib.import_module(door)
+    assert module.__all__ == sorted(set(module.__all__))
+    for name in module.__all__:
+        getattr(module, name)
+
+
+def test_the_root_shows_nothing_but_all() -> None:
+    """In a fresh process, because submodules that others imported become attributes."""
+    script = "import kandev_routing_sdk as sdk; print(*(n for n in dir(sdk) if not n.startswith('_')))"
+    shown = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
+    assert importlib.import_module("kandev_routing_sdk").__all__ == sorted(shown)
+
+
+def test_importing_the_root_loads_no_floor_that_is_not_asked_for() -> None:
+    script = "import sys, kandev_routing_sdk; print(*{name.partition('.')[0] for name in sys.modules})"
+    loaded = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout.split()
+    assert set() == {"acp", "alembic", "anyio", "cryptography", "rich", "sqlalchemy", "typer"} & set(loaded)
+
+
+# What ships -------------------------------------------------------------------------------------------------------------
+
+
+def test_the_adapters_and_the_command_are_found_by_their_entry_points() -> None:
+    adapters = {entry.name: entry for entry in entry_points(group="kandev_routing_sdk")}
+    assert {"claude": "kandev_routing_claude", "codex": "kandev_routing_codex"} == {
+        name: entry.load().__name__ for name, entry in adapters.items()
+    }
+    (command,) = entry_points(group="console_scripts", name="kandev-routing")
+    assert callable(command.load())
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_wheel_holds_every_file_of_the_package(package: str, tmp_path: Path) -> None:
+    """Rules, migrations and py.typed are part of the product."""
+    folder = DISTRIBUTIONS[package]
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=folder, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        shipped = set(archive.namelist())
+    expected = {path.relative_to(folder).as_posix() for path in _files(folder / package) if path.suffix != ".pyc"}
+    assert set() == expected - shipped
+    assert f"{package}/py.typed" in shipped
+    assert any(name.endswith("/licenses/LICENSE") for name in shipped)
+
+
+def test_the_distributions_share_their_version_and_their_licence() -> None:
+    projects = [_project(folder)["project"] for folder in DISTRIBUTIONS.values()]
+    assert {("0.1.0", "Apache-2.0", ">=3.11")} == {
+        (project["version"], project["license"], project["requires-python"]) for project in projects
+    }
+    assert 1 == len({(folder / "LICENSE").read_bytes() for folder in DISTRIBUTIONS.values()})
+
+
+# What must not be written -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_nothing_committed_holds(what: str) -> None:
+    pattern = re.compile(FORBIDDEN[what])
+    found = []
+    for path in _files(ROOT):
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        found += [f"{_name(path)}:{number}" for number, line in enumerate(text.splitlines(), 1) if pattern.search(line)]
+    assert [] == found
+
+
+def test_no_test_is_skipped() -> None:
+    found = [_name(path) for path in sorted((ROOT / "tests").rglob("*.py")) if SKIPPED.search(path.read_text())]
+    assert [] == found
