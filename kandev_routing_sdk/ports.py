@@ -214,6 +214,11 @@ class Store(Protocol):
         """
         ...
 
+    def renew(self, session_id: str, *, owner_id: str, until: datetime, lease_token: str | None, now: datetime) -> bool:
+        """Renew the owner lease, and the probe leases held under ``lease_token`` (as far as R-CIR-8 allows), without touching the
+        revision. Return False when the owner lease is no longer ours: the caller must end its agents at once (R-ENG-8)."""
+        ...
+
     def attempts(self, session_id: str) -> list[AttemptRecord]:
         """Return all attempts of a session in order."""
         ...

@@ -35,7 +35,8 @@ class LaunchRequest:
     resume_session_id: str | None = None
     """A native session id of this very profile, if the last turn should be continued (R-CON-2)."""
     full_environ: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """``environ`` without the allow-list: only for looking up what the user's shell would find, never passed on."""
+    """``environ`` without the allow-list: to look up a variable that the agent's own configuration names (and then to pass on just
+    that one)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,9 @@ class AgentAdapter(ABC):
     """Name for people."""
     transports: ClassVar[tuple[Transport, ...]]
     """What it can drive, the best first."""
+    inherits: ClassVar[tuple[str, ...]] = ()
+    """Name patterns (``ANTHROPIC_*``) of the host's variables that this family's agent gets, beside the neutral ones (PATH, HOME,
+    locale, proxies, certificates). No other family ever sees them."""
     resume_guarantee: ClassVar[bool] = False
     """The agent continues a failed turn of the same session without repeating completed work (R-SAFE-2)."""
 
