@@ -1,0 +1,190 @@
+"""Finds, reads and checks the configuration. Precedence: flag, then environment, then file, then default."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final
+
+from kandev_routing_sdk.errors import ConfigInvalid, ConfigNotFound, ConfigSyntaxError, Problem, ProfileNotFound
+from kandev_routing_sdk.profiles import Profile, parse_profiles
+from kandev_routing_sdk.settings.table import CONFIG, DYNAMIC, STORE_URL
+
+FILE_NAME: Final = "kandev-routing.toml"
+_TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off", ""})
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What a router opens with. Also a :class:`~kandev_routing_sdk.ports.ProfileSource`."""
+
+    store_url: str
+    dynamic_agent_routing: bool = False
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    config_path: Path | None = None
+    provenance: Mapping[str, str] = field(default_factory=dict)
+    """Setting name → where its value came from."""
+
+    def get(self, profile_id: str) -> Profile | None:
+        """Return a profile, or None."""
+        return self.profiles.get(profile_id)
+
+    def all(self) -> Mapping[str, Profile]:
+        """Return every profile by id."""
+        return self.profiles
+
+    def profile(self, profile_id: str) -> Profile:
+        """Return a profile; raises :class:`~kandev_routing_sdk.errors.ProfileNotFound`."""
+        found = self.profiles.get(profile_id)
+        if found is None:
+            raise ProfileNotFound(profile_id, sorted(self.profiles))
+        return found
+
+
+def user_directory(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
+    """Return ``$variable/kandev-routing``, else ``~/fallback/kandev-routing`` (XDG base directories; relative values are ignored)."""
+    base = environ.get(variable, "")
+    if base and Path(base).is_absolute():
+        return Path(base) / "kandev-routing"
+    return Path(environ.get("HOME") or Path.home()) / fallback / "kandev-routing"
+
+
+def find_config(*, flag: str | None, environ: Mapping[str, str], cwd: Path) -> tuple[Path | None, str]:
+    """Return the configuration file to use and how it was found.
+
+    A file that a flag or the environment names must exist: :class:`~kandev_routing_sdk.errors.ConfigNotFound` otherwise.
+    """
+    for named, source in ((flag, f"flag {CONFIG.flag}"), (environ.get(CONFIG.environment), f"environment {CONFIG.environment}")):
+        if named:
+            path = Path(named) if Path(named).is_absolute() else cwd / named
+            if not path.is_file():
+                raise ConfigNotFound(f"{named} (from {source}) is not a file; name an existing configuration or run kandev-routing init")
+            return path, source
+    for folder in (cwd, *cwd.parents):
+        if (folder / FILE_NAME).is_file():
+            return folder / FILE_NAME, "found from the working directory upwards"
+    user = user_directory(environ, "XDG_CONFIG_HOME", ".config") / FILE_NAME
+    if user.is_file():
+        return user, "found in the user's configuration directory"
+    return None, "not found"
+
+
+def load_settings(
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
+    config: str | None = None,
+    store: str | None = None,
+    required: bool = True,
+) -> Settings:
+    """Load everything.
+
+    Raises :class:`~kandev_routing_sdk.errors.ConfigNotFound` (only when ``required`` or named),
+    :class:`~kandev_routing_sdk.errors.ConfigSyntaxError`, :class:`~kandev_routing_sdk.errors.ConfigInvalid`.
+    """
+    path, how = find_config(flag=config, environ=environ, cwd=cwd)
+    if path is None and required:
+        raise ConfigNotFound(
+            f"no {FILE_NAME} in {cwd} or its parents, nor in the user's configuration directory: "
+            "write one with kandev-routing init, or name one with --config"
+        )
+    document = _read(path) if path else {}
+    source = str(path) if path else "no file"
+    problems = _unknown(document, {"version", "features", "store", "profiles"}, "")
+    if path and document.get("version") != 1:
+        problems.append(Problem("version", f"must be 1, not {document.get('version')!r}; write version = 1 at the top"))
+    provenance = {CONFIG.name: how}
+    features = _table(document, "features", {"dynamic_agent_routing"}, problems)
+    stores = _table(document, "store", {"url"}, problems)
+    profiles, profile_problems = parse_profiles(_table(document, "profiles", None, problems), families=None)
+    problems += profile_problems
+    dynamic = _dynamic(environ, features, source, provenance, problems)
+    url = _store_url(store, environ, stores, source, provenance, problems)
+    if problems:
+        raise ConfigInvalid(source, problems)
+    return Settings(url, dynamic, MappingProxyType(profiles), path, MappingProxyType(provenance))
+
+
+def _read(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except tomllib.TOMLDecodeError as problem:
+        raise ConfigSyntaxError(f"{path} is not valid TOML: {problem}") from None
+    except UnicodeDecodeError:
+        raise ConfigSyntaxError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+    except OSError as problem:
+        raise ConfigNotFound(f"{path} cannot be read: {problem.strerror}; check its permissions") from None
+
+
+def _unknown(table: Mapping[str, object], known: Collection[str], prefix: str) -> list[Problem]:
+    problems = []
+    for key in table:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, 1)
+            way = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(sorted(known))}"
+            problems.append(Problem(f"{prefix}{key}", f"unknown key; {way}", "unknown_key"))
+    return problems
+
+
+def _table(
+    document: Mapping[str, object], name: str, known: Collection[str] | None, problems: list[Problem]
+) -> Mapping[str, object]:
+    value = document.get(name, {})
+    if not isinstance(value, Mapping):
+        problems.append(Problem(name, f"must be a table; write [{name}]", "wrong_type"))
+        return {}
+    if known is not None:
+        problems += _unknown(value, known, f"{name}.")
+    return value
+
+
+def _dynamic(
+    environ: Mapping[str, str], table: Mapping[str, object], source: str, provenance: dict[str, str], problems: list[Problem]
+) -> bool:
+    in_file = table.get("dynamic_agent_routing")
+    if in_file is not None and not isinstance(in_file, bool):
+        problems.append(Problem(DYNAMIC.name, f"must be true or false, not {in_file!r}", "wrong_type"))
+    written = environ.get(DYNAMIC.environment)
+    if written is not None:
+        provenance[DYNAMIC.name] = f"environment {DYNAMIC.environment}"
+        if written.strip().lower() not in _TRUE | _FALSE:
+            problems.append(Problem(DYNAMIC.environment, f"must be true or false (or 1 or 0), not {written!r}", "wrong_type"))
+        return written.strip().lower() in _TRUE
+    provenance[DYNAMIC.name] = "default" if in_file is None else f"file {source}"
+    return in_file is True
+
+
+_URL: Final[Callable[[str], object]] = re.compile(r"(sqlite:///|postgresql(\+psycopg)?://).+").fullmatch
+
+
+def _store_url(
+    flag: str | None,
+    environ: Mapping[str, str],
+    table: Mapping[str, object],
+    source: str,
+    provenance: dict[str, str],
+    problems: list[Problem],
+) -> str:
+    in_file = table.get("url")
+    choices: tuple[tuple[object, str, str], ...] = (
+        (flag, f"flag {STORE_URL.flag}", str(STORE_URL.flag)),
+        (environ.get(STORE_URL.environment), f"environment {STORE_URL.environment}", STORE_URL.environment),
+        (in_file, f"file {source}", STORE_URL.name),
+    )
+    for value, where, path in choices:
+        if value is None or value == "":
+            continue
+        provenance[STORE_URL.name] = where
+        if not isinstance(value, str) or not _URL(value):
+            # the value may hold a password, so it is not shown
+            problems.append(Problem(path, "must be sqlite:///FILE or postgresql+psycopg://…", "invalid_url"))
+            return ""
+        return "postgresql+psycopg" + value.removeprefix("postgresql") if value.startswith("postgresql://") else value
+    provenance[STORE_URL.name] = "default"
+    state = user_directory(environ, "XDG_STATE_HOME", ".local/state")
+    return f"sqlite:///{state / 'routing.db'}"
