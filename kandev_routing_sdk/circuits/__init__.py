@@ -1,0 +1,38 @@
+"""Shared health (R-CIR): which resources a candidate uses, and when each may be asked again. Pure."""
+
+from __future__ import annotations
+
+from kandev_routing_sdk.circuits.circuit import (
+    Admission,
+    ArmedRetry,
+    Circuit,
+    FailureFact,
+    admission,
+    hand_back,
+    make_due,
+    on_failure,
+    on_success,
+    renew_lease,
+    reset,
+    take_lease,
+)
+from kandev_routing_sdk.circuits.keys import ResourceIdentity, ResourceKey, consulted_keys, keys_of_failure
+
+__all__ = [
+    "Admission",
+    "ArmedRetry",
+    "Circuit",
+    "FailureFact",
+    "ResourceIdentity",
+    "ResourceKey",
+    "admission",
+    "consulted_keys",
+    "hand_back",
+    "keys_of_failure",
+    "make_due",
+    "on_failure",
+    "on_success",
+    "renew_lease",
+    "reset",
+    "take_lease",
+]

@@ -1,0 +1,17 @@
+"""What to do after a classified failure (R-POL): the document, its strict readers and the evaluator. Pure."""
+
+from __future__ import annotations
+
+from kandev_routing_sdk.policy.document import ClassPolicy, PolicyDocument, RetryPolicy, WaitPolicy
+from kandev_routing_sdk.policy.evaluate import Decision, DecisionKind, evaluate, retry_delay
+
+__all__ = [
+    "ClassPolicy",
+    "Decision",
+    "DecisionKind",
+    "PolicyDocument",
+    "RetryPolicy",
+    "WaitPolicy",
+    "evaluate",
+    "retry_delay",
+]

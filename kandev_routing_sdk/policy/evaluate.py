@@ -1,0 +1,206 @@
+"""What to do after one failure (R-POL-3, R-POL-4, R-POL-6, R-POL-8).
+
+Always in this order: (a) the gate, (b) wait for a named reset, (c) retry, (d) the exhausted outcome. The answer is a value that
+says everything a person is shown.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from kandev_routing_sdk.catalogue.classification import Classification
+from kandev_routing_sdk.evidence.effects import automatic_refusal
+from kandev_routing_sdk.evidence.model import Effects, UtcDatetime
+from kandev_routing_sdk.policy.document import MAX_DELAY_SECONDS, ClassPolicy, Outcome, PolicyDocument, RetryPolicy
+from kandev_routing_sdk.types import Code, Delivery, ErrorClass
+
+_MAX_DELAY = timedelta(seconds=MAX_DELAY_SECONDS)
+
+
+class DecisionKind(StrEnum):
+    """What happens next."""
+
+    WAIT = "wait"
+    """Same candidate, once, at the reset that its provider named."""
+    RETRY = "retry"
+    """Same candidate after a delay; uses one slot of the budget."""
+    SKIP = "skip"
+    """The next candidate."""
+    STOP = "stop"
+    """A person decides."""
+
+
+class Decision(BaseModel):
+    """The evaluator's answer (R-POL-6). Stored as JSON beside the attempt it judges."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: DecisionKind
+    error_class: ErrorClass
+    code: Code
+    ordinal: int | None = None
+    """Number of the retry, from 1; only for ``retry``."""
+    deadline: UtcDatetime | None = None
+    """When the same candidate is tried again; only for ``wait`` and ``retry``."""
+    pending_outcome: Outcome | None = None
+    """What follows if that try, and all that may come after it, fails; only for ``wait`` and ``retry``."""
+    catalogue_version: str
+    policy: ClassPolicy | None = None
+    """The policy that was applied; None when the failure has no class."""
+    because: tuple[str, ...] = ()
+    """Why each earlier step did not apply, in order: ``"retry: budget of 3 used"``."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        same_candidate = self.kind in {DecisionKind.WAIT, DecisionKind.RETRY}
+        if same_candidate is (self.deadline is None) or same_candidate is (self.pending_outcome is None):
+            raise ValueError("deadline and pending_outcome belong to wait and retry, and to nothing else")
+        if (self.kind is DecisionKind.RETRY) is (self.ordinal is None):
+            raise ValueError("ordinal belongs to retry, and to nothing else")
+        return self
+
+
+def evaluate(
+    policy: PolicyDocument,
+    classification: Classification,
+    *,
+    effects: Effects | None,
+    retries_used: int,
+    reset_wait_used: bool,
+    now: datetime,
+    stale: bool = False,
+    resume_guarantee: bool = False,
+) -> Decision:
+    """Decide what follows a failure of one candidate.
+
+    Args:
+        policy: the candidate's document.
+        classification: what the failure was.
+        effects: what the prompt may have caused; None (unknown) is unsafe.
+        retries_used: retries already taken for this candidate and class in this round.
+        reset_wait_used: whether the one reset wait of this candidate, class and round is spent.
+        now: aware UTC time.
+        stale: the evidence belongs to another attempt, generation or prompt (R-EVI-4).
+        resume_guarantee: the agent resumes this very session without repeating completed work (R-SAFE-2); good for the same
+            candidate only, so an exhausted ``skip`` still stops for a person when output was seen.
+    """
+    applied = policy.for_class(classification.error_class)
+    refusal = _gate(classification, effects, stale=stale, resume_guarantee=resume_guarantee)
+    if applied is None or refusal is not None:
+        return _decision(
+            DecisionKind.STOP, classification, applied, (f"gate: {refusal or 'the failure is unclassified'}",)
+        )
+
+    elsewhere = _gate(classification, effects, stale=stale, resume_guarantee=False)
+    last: Outcome = "stop" if elsewhere is not None else applied.on_exhausted
+
+    not_waiting = _wait_refusal(applied, classification, used=reset_wait_used, now=now)
+    if not_waiting is None:
+        due = classification.due_at(now)
+        return _decision(DecisionKind.WAIT, classification, applied, (), deadline=due, pending=last)
+    because = [f"wait_for_reset: {not_waiting}"]
+
+    not_retrying = _retry_refusal(applied.retry, retries_used)
+    if not_retrying is None:
+        ordinal = retries_used + 1
+        delay = max(retry_delay(applied.retry, ordinal), _hinted_delay(applied, classification, now))
+        return _decision(
+            DecisionKind.RETRY,
+            classification,
+            applied,
+            tuple(because),
+            ordinal=ordinal,
+            deadline=now + delay,
+            pending=last,
+        )
+    because.append(f"retry: {not_retrying}")
+
+    if elsewhere is not None and applied.on_exhausted == "skip":
+        because.append(f"skip: {elsewhere}, and the resume guarantee is this candidate's only")
+    return _decision(DecisionKind(last), classification, applied, tuple(because))
+
+
+def retry_delay(policy: RetryPolicy, ordinal: int) -> timedelta:
+    """Return how long retry ``ordinal`` (from 1) waits: it doubles each time, up to 24 h (R-POL-2).
+
+    The whole schedule is shown to people before anything fails, hence public.
+    """
+    return min(timedelta(seconds=policy.initial_interval_seconds * 2 ** (ordinal - 1)), _MAX_DELAY)
+
+
+def _gate(
+    classification: Classification, effects: Effects | None, *, stale: bool, resume_guarantee: bool
+) -> str | None:
+    if stale:
+        return "the evidence is stale"
+    refusal = automatic_refusal(
+        classification.error_class, classification.confidence, effects, resume_guarantee=resume_guarantee
+    )
+    if refusal is not None:
+        return refusal
+    # R-CLS-2: what a dead transport swallowed cannot be known, however clean the ledger looks.
+    not_sent = effects is not None and effects.delivery is Delivery.NOT_SENT
+    if classification.code is Code.AGENT_TRANSPORT_LOST and not not_sent:
+        return "the agent was lost after the prompt may have been sent"
+    return None
+
+
+def _wait_refusal(policy: ClassPolicy, classification: Classification, *, used: bool, now: datetime) -> str | None:
+    wait = policy.wait_for_reset
+    if not wait.enabled:
+        return "disabled"
+    if used:
+        return "already used in this round"
+    due = classification.due_at(now)
+    if due is None:
+        return "no reset time is known"
+    if due <= now:
+        return "reset is already past"
+    if due - now > timedelta(seconds=wait.max_wait_seconds):
+        return "reset is beyond max_wait_seconds"
+    return None
+
+
+def _retry_refusal(retry: RetryPolicy, used: int) -> str | None:
+    if not retry.enabled:
+        return "disabled"
+    if used >= retry.max_retries:
+        return f"budget of {retry.max_retries} used"
+    return None
+
+
+def _hinted_delay(policy: ClassPolicy, classification: Classification, now: datetime) -> timedelta:
+    """Return the provider's ``retry_after`` as a lower bound, or zero where it binds nobody (R-POL-4)."""
+    if classification.retry_after is None:
+        return timedelta(0)
+    left = (classification.occurred_at or now) + classification.retry_after - now
+    wait = policy.wait_for_reset
+    beyond_wait = wait.enabled and left > timedelta(seconds=wait.max_wait_seconds)
+    return timedelta(0) if beyond_wait or left > _MAX_DELAY else left
+
+
+def _decision(
+    kind: DecisionKind,
+    classification: Classification,
+    policy: ClassPolicy | None,
+    because: tuple[str, ...],
+    *,
+    ordinal: int | None = None,
+    deadline: datetime | None = None,
+    pending: Outcome | None = None,
+) -> Decision:
+    return Decision(
+        kind=kind,
+        error_class=classification.error_class,
+        code=classification.code,
+        ordinal=ordinal,
+        deadline=deadline,
+        pending_outcome=pending,
+        catalogue_version=classification.catalogue_version,
+        policy=policy,
+        because=because,
+    )
