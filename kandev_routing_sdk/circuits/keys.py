@@ -109,35 +109,39 @@ def keys_of_failure(
     started as ``opus`` and fails as ``claude-opus-4-1`` would otherwise be started again at once.
     """
     place = _PLACES[classification.code]
-    if (
-        place is _Place.NOWHERE
-        or classification.error_class is ErrorClass.UNCLASSIFIED
-        or classification.confidence is not Confidence.HIGH
-        or classification.scope is Scope.NONE
-    ):
+    if place is _Place.NOWHERE or not _qualifies(classification):
         return ()
     provider, binding = identity.provider_id, identity.binding
-    if place is _Place.PROFILE or classification.scope is Scope.PROFILE:
+    if provider is None or binding is None or not descriptor_known or classification.scope is Scope.PROFILE:
         return (_profile(identity),)
-    if provider is None or binding is None or not descriptor_known:
-        return (_profile(identity),)
-
     models = {m for m in (classification.model_id, identity.model_id) if m is not None}
+    one_model = classification.model_id is not None or classification.scope is Scope.MODEL
+    keys: Iterable[ResourceKey] = ()
     match place:
         case _Place.NETWORK:
-            return (_network(provider, identity.executor_namespace),)
+            keys = (_network(provider, identity.executor_namespace),)
         case _Place.PROVIDER:
-            return (_provider(provider),)
+            keys = (_provider(provider),)
         case _Place.MODEL:
-            return _sorted(_model(provider, m) for m in models) or (_profile(identity),)
+            keys = (_model(provider, m) for m in models)
         case _Place.ACCOUNT_MODEL:
-            return _sorted(_account_model(provider, binding, m) for m in models) or (_profile(identity),)
-        case _Place.ACCOUNT_OR_ITS_MODEL if models and (
-            classification.model_id is not None or classification.scope is Scope.MODEL
-        ):
-            return _sorted(_account_model(provider, binding, m) for m in models)
-        case _:
-            return (_account(provider, binding),)
+            keys = (_account_model(provider, binding, m) for m in models)
+        case _Place.ACCOUNT_OR_ITS_MODEL if one_model and models:
+            keys = (_account_model(provider, binding, m) for m in models)
+        case _Place.ACCOUNT | _Place.ACCOUNT_OR_ITS_MODEL:
+            keys = (_account(provider, binding),)
+        case _Place.PROFILE:
+            pass
+    # A cause of one model that nobody can name stays with the profile, too.
+    return _sorted(keys) or (_profile(identity),)
+
+
+def _qualifies(classification: Classification) -> bool:
+    return (
+        classification.error_class is not ErrorClass.UNCLASSIFIED
+        and classification.confidence is Confidence.HIGH
+        and classification.scope is not Scope.NONE
+    )
 
 
 # Every part is percent-encoded, so that no id can imitate a separator: equal keys mean equal parts.

@@ -27,7 +27,7 @@ _Whole = Annotated[int, Field(strict=True)]
 _Flag = Annotated[bool, Field(strict=True)]
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
     """A part of a policy that can be off. Off stores zeros, so that equal behaviour is an equal document (R-POL-2)."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -53,7 +53,7 @@ class _Section(BaseModel):
         return self
 
 
-class RetryPolicy(_Section):
+class RetryPolicy(Section):
     """Try the same candidate again: attempt n waits ``initial_interval_seconds · 2^(n-1)``, at most a day."""
 
     bounds: ClassVar[Mapping[str, tuple[int, int]]] = {
@@ -65,7 +65,7 @@ class RetryPolicy(_Section):
     initial_interval_seconds: _Whole = 0
 
 
-class WaitPolicy(_Section):
+class WaitPolicy(Section):
     """Wait for a reset that the provider named, if it is at most ``max_wait_seconds`` away."""
 
     bounds: ClassVar[Mapping[str, tuple[int, int]]] = {"max_wait_seconds": (MIN_WAIT_SECONDS, MAX_WAIT_SECONDS)}

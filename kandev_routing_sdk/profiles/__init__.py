@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from kandev_routing_sdk.profiles.candidates import candidate_problems
 from kandev_routing_sdk.profiles.model import Candidate, ConcreteProfile, DynamicProfile, Profile, SecretRef
+from kandev_routing_sdk.profiles.parse import parse_profiles
+from kandev_routing_sdk.profiles.schema import config_schema
 
-__all__ = ["Candidate", "ConcreteProfile", "DynamicProfile", "Profile", "SecretRef"]
+__all__ = [
+    "Candidate",
+    "ConcreteProfile",
+    "DynamicProfile",
+    "Profile",
+    "SecretRef",
+    "candidate_problems",
+    "config_schema",
+    "parse_profiles",
+]
