@@ -64,7 +64,8 @@ class RequestRecord:
             return True
         if self.body is None:
             return text.encode() in self.raw
-        return text in json.dumps(self.body, ensure_ascii=False) or text in json.dumps(self.body)
+        # Both in the same escaped form, so that quotes and line ends in a text do not hide it.
+        return json.dumps(text, ensure_ascii=False)[1:-1] in json.dumps(dict(self.body), ensure_ascii=False)
 
 
 def wire_of(path: str) -> Wire | None:

@@ -37,6 +37,7 @@ class LoopbackServer(ThreadingHTTPServer):
 
     daemon_threads = False
     block_on_close = True
+    request_queue_size = 128  # the default of 5 makes a burst of clients wait a second for their connection
 
     def __init__(self, exchange: Exchange, port: int) -> None:
         self.exchange = exchange
