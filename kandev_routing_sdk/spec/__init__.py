@@ -26,7 +26,6 @@ from kandev_routing_sdk.spec.hooks import GROUP, hookimpl, hookspec
 from kandev_routing_sdk.types import Channel, JsonValue, Phase, Transport
 
 __all__ = [
-    "GROUP",
     "AcpFrame",
     "AcpSettings",
     "AdapterError",
@@ -40,6 +39,7 @@ __all__ = [
     "Exited",
     "Extractor",
     "FoundAgent",
+    "GROUP",
     "JsonValue",
     "LaunchError",
     "LaunchPlan",
