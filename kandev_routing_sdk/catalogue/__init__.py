@@ -1,0 +1,1 @@
+"""What a provider failure was: codes and classes, rules as data beside their fixtures, one deterministic ``classify()``."""

@@ -1,0 +1,205 @@
+"""The registry: evidence in, one classification out; deterministic, never raises, worst-case linear (R-CLS-1)."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import re2
+
+from kandev_routing_sdk.catalogue.classification import Classification, HintProvenance
+from kandev_routing_sdk.catalogue.codes import CODES
+from kandev_routing_sdk.catalogue.hints import FAR, hint_for, is_far
+from kandev_routing_sdk.catalogue.matcher import Match, Matcher
+from kandev_routing_sdk.catalogue.rules import Rank, Rule, RuleFile, RuleSource, read_source
+from kandev_routing_sdk.catalogue.views import View, views_of
+from kandev_routing_sdk.errors import CatalogueError
+from kandev_routing_sdk.evidence.effects import automatic_refusal
+from kandev_routing_sdk.evidence.model import Evidence
+from kandev_routing_sdk.evidence.sanitise import Sanitiser, excerpt
+from kandev_routing_sdk.evidence.timing import TimingHint
+from kandev_routing_sdk.types import Channel, Code, Confidence, Delivery, ErrorClass
+
+MAX_EXCERPT_BYTES: Final = 4096
+_PROVIDER_WORDS: Final = re2.compile(
+    r"(?i)\bproviders?\b|\bapi error\b|\bupstream\b|\bserver error\b|\bresponding\b|\bmodel\b"
+)
+_ERROR_STATUS: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the rules say together, before it becomes a classification; kept for explanations."""
+
+    views: tuple[View, ...]
+    matches: tuple[Match, ...]
+    winner: Match | None
+    conflict: tuple[Match, ...] = ()
+    """Matches of equal weight that disagree; empty, or at least two."""
+
+
+class Catalogue:
+    """Loaded rules. Immutable; one object may be used from any thread."""
+
+    def __init__(self, rule_files: Sequence[RuleFile]) -> None:
+        """Build from files that :func:`read_source` checked; use :meth:`load`."""
+        by_id: dict[str, Rule] = {}
+        for file in rule_files:
+            for rule in file.rules:
+                if rule.id in by_id:
+                    raise CatalogueError(
+                        f"{file.name}: rule {rule.id} exists already in {by_id[rule.id].source}; ids are unique, give it another"
+                    )
+                by_id[rule.id] = rule
+        self.rules: tuple[Rule, ...] = tuple(sorted(by_id.values(), key=lambda r: (-r.rank, -r.priority, r.id)))
+        self.version = _version(rule_files)
+        self._matcher = Matcher(self.rules)
+        self._sanitiser = Sanitiser()
+
+    @classmethod
+    def load(cls, sources: Sequence[RuleSource], *, verify: bool = True) -> Catalogue:
+        """Load rule files.
+
+        Args:
+            sources: rule files; see :mod:`kandev_routing_sdk.catalogue.rules` for their form.
+            verify: also try every fixture. The shipped files are verified by this project's tests, third-party ones
+                must be verified when they are loaded.
+
+        Raises:
+            CatalogueError: a file, a rule or a fixture is not what it must be (R-CLS-4); one clear sentence.
+        """
+        catalogue = cls([read_source(s) for s in sources])
+        if verify:
+            # here, not above: verifying classifies
+            from kandev_routing_sdk.catalogue.fixtures import verify_fixtures  # noqa: PLC0415
+
+            verify_fixtures(catalogue)
+        return catalogue
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        """Return every match and which one decides (R-CLS-3)."""
+        views = views_of(evidence)
+        matches = tuple(m for view in views for m in self._matcher.matches(view))
+        if not matches:
+            return Judgement(views, (), None)
+        top = max(m.weight for m in matches)
+        best = [m for m in matches if m.weight == top]
+        if len({m.rule.code for m in best}) > 1 and best[0].rule.rank is not Rank.FOREIGN:
+            return Judgement(views, matches, None, tuple({m.rule.id: m for m in best}.values()))
+        return Judgement(views, matches, best[0])
+
+    def classify(self, evidence: Evidence) -> Classification:
+        """Return what the failure was. What no rule knows, and what rules disagree on, is unclassified (fails closed)."""
+        return self.conclude(evidence, self.judge(evidence))
+
+    def conclude(self, evidence: Evidence, judgement: Judgement) -> Classification:
+        """Turn a judgement into the classification."""
+        winner = judgement.winner
+        rule = winner.rule if winner else None
+        hint = hint_for(evidence, judgement.views, rule, judgement.matches)
+        code, because = _code(evidence, judgement, hint)
+        row = CODES[code]
+        confidence = rule.confidence if rule else Confidence.LOW
+        error_class = ErrorClass.UNCLASSIFIED if confidence is Confidence.LOW else row.error_class
+        shown = winner.view if winner else _shown(judgement)
+        signal = shown.signal if shown else None
+        return Classification(
+            code=code,
+            error_class=error_class,
+            confidence=confidence,
+            scope=(rule.scope if rule and rule.scope and code is rule.code else row.scope),
+            classifier_rule=rule.id if rule else None,
+            catalogue_version=self.version,
+            provider_id=evidence.provider_id or (rule.provider if rule else None),
+            model_id=evidence.model_id,
+            phase=(signal.phase if signal and signal.phase else evidence.phase),
+            occurred_at=(signal.at if signal and signal.at else evidence.observed_at),
+            retry_after=hint.retry_after if hint else None,
+            reset_at=hint.reset_at if hint else None,
+            hint=self._provenance(hint),
+            safe_excerpt=self._excerpt(shown),
+            because=because,
+        )
+
+    def _provenance(self, hint: TimingHint | None) -> HintProvenance | None:
+        if hint is None:
+            return None
+        return HintProvenance(source=hint.source, written=self._sanitiser.text(hint.written), zone=hint.zone)
+
+    def _excerpt(self, view: View | None) -> str | None:
+        if view is None:
+            return None
+        words = view.text or json.dumps(view.signal.data, ensure_ascii=False) if view.signal.data else view.text
+        return excerpt(self._sanitiser.text(words), MAX_EXCERPT_BYTES) if words.strip() else None
+
+
+def automatic_refusal_for(
+    classification: Classification, evidence: Evidence, *, resume_guarantee: bool = False
+) -> str | None:
+    """Return why nothing automatic may follow, or None when it may (R-SAFE-1, R-CLS-2)."""
+    lost = classification.code is Code.AGENT_TRANSPORT_LOST
+    if lost and (evidence.effects is None or evidence.effects.delivery is not Delivery.NOT_SENT):
+        return "the transport was lost after the prompt may have been sent"
+    return automatic_refusal(
+        classification.error_class, classification.confidence, evidence.effects, resume_guarantee=resume_guarantee
+    )
+
+
+def automatic(classification: Classification, evidence: Evidence) -> bool:
+    """Whether something automatic may follow: classified, sure enough, and safe (R-SAFE-1)."""
+    return automatic_refusal_for(classification, evidence) is None
+
+
+def _code(evidence: Evidence, judgement: Judgement, hint: TimingHint | None) -> tuple[Code, tuple[str, ...]]:
+    winner = judgement.winner
+    if judgement.conflict:
+        parts = ", ".join(f"{m.rule.id} says {m.rule.code}" for m in judgement.conflict)
+        return Code.UNKNOWN_PROVIDER_ERROR, (f"rules of equal rank disagree: {parts}",)
+    if winner is None:
+        code = _fallback(evidence, judgement.views)
+        return code, ("no rule matches",)
+    rule = winner.rule
+    because = [f"{rule.id} matches a signal on {winner.view.channel}"]
+    others = sorted({m.rule.id for m in judgement.matches} - {rule.id})
+    if others:
+        because.append(f"outranks or agrees with: {', '.join(others)}")
+    if rule.far_code is not None and is_far(hint, evidence.observed_at):
+        because.append(f"{rule.far_code} because the hint is more than {FAR} away")
+        return rule.far_code, tuple(because)
+    return rule.code, tuple(because)
+
+
+def _fallback(evidence: Evidence, views: Sequence[View]) -> Code:
+    """Name what no rule knows: the provider's, the agent's, or the task's."""
+    spoken = [v for v in views if not v.synthetic]
+    if not spoken and any(not s.channel.is_runtime for s in evidence.signals):
+        return Code.TASK_ERROR
+    provider = any(
+        v.channel in {Channel.HTTP, Channel.AGENT_NOTICE}
+        or (v.status is not None and v.status >= _ERROR_STATUS)
+        or _PROVIDER_WORDS.search(v.text) is not None
+        for v in views
+    )
+    return Code.UNKNOWN_PROVIDER_ERROR if provider else Code.AGENT_RUNTIME_ERROR
+
+
+def _shown(judgement: Judgement) -> View | None:
+    """Return the signal to show when none decided: the conflict's first, else the last that the runtime said."""
+    if judgement.conflict:
+        return judgement.conflict[0].view
+    return next((v for v in reversed(judgement.views) if not v.synthetic), None)
+
+
+def _version(rule_files: Sequence[RuleFile]) -> str:
+    """Return the month of the newest file and a hash of everything that decides: ``2026.11+ab12cd34`` (R-CLS-6)."""
+    content = json.dumps(
+        sorted((dict(f.canonical) for f in rule_files), key=lambda c: json.dumps(c, sort_keys=True)),
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+    )
+    released = max((f.released for f in rule_files), default="0000.00")
+    return f"{released}+{hashlib.sha256(content.encode()).hexdigest()[:8]}"

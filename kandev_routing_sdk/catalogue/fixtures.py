@@ -1,0 +1,65 @@
+"""Tries every fixture of a catalogue (R-CLS-4)."""
+
+from __future__ import annotations
+
+from kandev_routing_sdk.catalogue.classification import Classification
+from kandev_routing_sdk.catalogue.classify import Catalogue
+from kandev_routing_sdk.catalogue.rules import Fixture, Rule
+from kandev_routing_sdk.errors import CatalogueError
+from kandev_routing_sdk.evidence.model import Evidence, Signal
+from kandev_routing_sdk.types import Code, ErrorClass, Phase
+
+
+def verify_fixtures(catalogue: Catalogue) -> None:
+    """Try every fixture of every rule against the whole catalogue.
+
+    Raises:
+        CatalogueError: one does not hold, two rules of equal rank disagree on one, or no fixture reaches its rule.
+    """
+    for rule in catalogue.rules:
+        reached = False
+        for fixture in rule.fixtures:
+            for signal in fixture.signals:
+                found = _check(catalogue, rule, fixture, signal)
+                reached = reached or found.classifier_rule == rule.id
+        if not reached:
+            raise CatalogueError(
+                f"{rule.source}: rule {rule.id}: no fixture reaches it, other rules always win; "
+                "raise its priority, or remove it"
+            )
+
+
+def _check(catalogue: Catalogue, rule: Rule, fixture: Fixture, signal: Signal) -> Classification:
+    evidence = Evidence(
+        family=min(rule.families, default="other"),
+        phase=min(rule.phases, default=Phase.PROMPT_SEND),
+        signals=(signal,),
+    )
+    judgement = catalogue.judge(evidence)
+    found = catalogue.conclude(evidence, judgement)
+    matched = any(m.rule is rule for m in judgement.matches)
+    problem = None
+    if judgement.conflict and fixture.kind in {"positive", "redaction"}:
+        names = " and ".join(m.rule.id for m in judgement.conflict)
+        problem = f"{names} are of equal rank and disagree"
+    elif fixture.kind == "negative" and matched:
+        problem = "it matches"
+    elif fixture.kind == "correlation" and (
+        (matched and not rule.foreign) or found.error_class is not ErrorClass.UNCLASSIFIED
+    ):
+        problem = f"it is not evidence, but gives {found.code}"
+    elif fixture.kind in {"positive", "redaction"} and found.code not in _right(rule):
+        problem = f"it gives {found.code} by {found.classifier_rule}, not {rule.code}"
+    elif leaked := [s for s in fixture.secrets if s in found.model_dump_json()]:
+        problem = f"{len(leaked)} marked secret(s) come out again"
+    elif fixture.kind == "redaction" and not fixture.secrets:
+        problem = "mark what must not come out with « »"
+    if problem:
+        raise CatalogueError(
+            f"{rule.source}: rule {rule.id}: {fixture.kind} fixture {fixture.label!r} does not hold: {problem}"
+        )
+    return found
+
+
+def _right(rule: Rule) -> set[Code]:
+    return {rule.code} if rule.far_code is None else {rule.code, rule.far_code}

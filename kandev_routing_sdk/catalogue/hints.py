@@ -1,0 +1,62 @@
+"""Which timing hint goes with a classification (R-CLS-5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Final
+
+from kandev_routing_sdk.catalogue.matcher import Match
+from kandev_routing_sdk.catalogue.rules import Rule
+from kandev_routing_sdk.catalogue.views import View
+from kandev_routing_sdk.evidence.model import Evidence
+from kandev_routing_sdk.evidence.timing import (
+    TimingHint,
+    best_hint,
+    due_at,
+    hints_from_data,
+    hints_from_headers,
+    hints_from_text,
+)
+
+FAR: Final = timedelta(minutes=10)
+"""A throttle passes within this; a limit that resets later is an allowance that is used up, whatever it calls itself."""
+
+
+def hint_for(
+    evidence: Evidence, views: Sequence[View], rule: Rule | None, matches: Iterable[Match]
+) -> TimingHint | None:
+    """Return the hint that goes with ``rule`` (None: nothing was classified).
+
+    Words count only where a rule of the same cause matched them: another line's "retrying in 4 s" is about something else.
+    Headers and fields count wherever the runtime gave them.
+    """
+    agreeing = {id(m.view) for m in matches if rule is not None and m.rule.code is rule.code}
+    allowed = frozenset({"header", "field", "text"}) if rule is None else rule.timing
+    found: list[TimingHint] = []
+    for view in views:
+        if view.synthetic:
+            continue
+        words = rule is None or id(view) in agreeing
+        found += (h for h in _of_view(evidence, view, words=words) if h.source in allowed)
+    return best_hint(found, observed_at=evidence.observed_at)
+
+
+def is_far(hint: TimingHint | None, observed_at: datetime | None) -> bool:
+    """Whether ``hint`` says that more than ten minutes must pass. Unknown is near: it changes nothing."""
+    if hint is None:
+        return False
+    if hint.retry_after is not None:
+        return hint.retry_after > FAR
+    due = due_at(hint, observed_at)
+    return due is not None and observed_at is not None and due - observed_at > FAR
+
+
+def _of_view(evidence: Evidence, view: View, *, words: bool) -> list[TimingHint]:
+    at = view.signal.at or evidence.observed_at
+    found = hints_from_headers(view.headers, observed_at=at) if view.headers else []
+    for document in view.documents:
+        found += hints_from_data(document, observed_at=at)
+    if words and view.text:
+        found += hints_from_text(view.text, observed_at=at, local_zone=evidence.local_zone)
+    return found

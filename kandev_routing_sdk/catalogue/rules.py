@@ -1,0 +1,332 @@
+"""Rules as data: the TOML form, read and checked (R-CLS-4).
+
+A source is a TOML text::
+
+    released = "2026.11"          # the month of the last change, part of the catalogue version
+    provider = "anthropic"        # optional: the provider behind these rules, when the evidence names none
+    families = ["claude"]         # optional: the families whose evidence these rules read
+
+    [[rule]]
+    id = "claude.limit.plan.1"    # stable, never reused
+    code = "quota_limited"
+    confidence = "high"           # default
+    priority = 60                 # 0–100, default 50: decides between rules of one rank
+    scope = "account"             # optional, default: the code's
+    channels = ["agent_notice"]   # optional, default: every runtime channel but `exit`
+    phases = ["prompt_send"]      # optional, default: all
+    families = ["claude"]         # optional, default: the source's
+    shared = false                # several causes share what this rule looks at: it ranks below every other rule
+    foreign = false               # somebody else's words: no other rule may read the line (or, for fields, the signal)
+    timing = ["header", "field", "text"]  # where this cause's timing hints may come from, default all
+    far_code = "quota_limited"    # the code when the validated hint is more than ten minutes away
+    structured = [[{ at = "data:error.type", equals = "rate_limit_error" }]]  # alternatives; all of one must hold
+    exact = ["Credit balance is too low"]      # the whole message, case and prefix apart
+    pattern = ["usage limit (reached|hit)"]    # RE2 over the message with single spaces, case apart
+    positive = ["…", { channel = "http", http_status = 429, text = "…" }]
+    negative = ["…"]
+    correlation = ["…"]           # true words in the wrong place: not evidence
+    redaction = ["key «sk-…» refused"]         # as positive, and what stands in « » must not come out again
+
+A rule has one kind of match. Structured outranks exact, which outranks pattern; `shared` is below all of them.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from importlib.resources import files
+from typing import Any, Final, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+
+from kandev_routing_sdk.errors import CatalogueError
+from kandev_routing_sdk.evidence.model import Signal
+from kandev_routing_sdk.types import Channel, Code, Confidence, Phase, Scope
+
+TimingSource = Literal["header", "field", "text"]
+FixtureKind = Literal["positive", "negative", "correlation", "redaction"]
+FIXTURE_KINDS: Final[tuple[FixtureKind, ...]] = get_args(FixtureKind)
+DEFAULT_CHANNELS: Final = frozenset(c for c in Channel if c.is_runtime and c is not Channel.EXIT)
+"""``exit`` carries a code or a signal; words on it are somebody's summary, which only a rule that says so reads."""
+SHARED_STATUSES: Final = frozenset({400, 403, 404, 409, 413, 422, 429})
+"""HTTP statuses that several causes share (R-CLS-3): alone they may only back a `shared` rule."""
+
+
+class Rank(IntEnum):
+    """R-CLS-3: structured fields outrank exact messages, which outrank patterns; what causes share comes last."""
+
+    FOREIGN = 0
+    SHARED = 1
+    PATTERN = 2
+    EXACT = 3
+    STRUCTURED = 4
+
+
+class RuleSource(BaseModel):
+    """A rule file: ``name`` is used in error messages."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    text: str
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+
+
+class Condition(_Strict):
+    """One test on a signal.
+
+    ``at`` is ``data:<path>`` (keys and list indexes joined by dots, ``*`` = any), ``header:<name>``, ``code``,
+    ``http_status`` or ``text``; exactly one operator. The end of the process is ``data:exit_code`` and ``data:signal`` on
+    ``exit``.
+    """
+
+    at: str
+    equals: str | int | bool | None = None
+    any_of: tuple[str | int, ...] | None = Field(default=None, alias="in")
+    regex: str | None = None
+    exists: bool | None = None
+
+
+class _RuleModel(_Strict):
+    id: str = Field(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)+$")
+    code: Code
+    confidence: Confidence = Confidence.HIGH
+    priority: int = Field(default=50, ge=0, le=100)
+    scope: Scope | None = None
+    channels: tuple[Channel, ...] = ()
+    phases: tuple[Phase, ...] = ()
+    families: tuple[str, ...] = ()
+    shared: bool = False
+    foreign: bool = False
+    timing: tuple[TimingSource, ...] = get_args(TimingSource)
+    far_code: Code | None = None
+    structured: tuple[tuple[Condition, ...], ...] = ()
+    exact: tuple[str, ...] = ()
+    pattern: tuple[str, ...] = ()
+    positive: tuple[str | dict[str, JsonValue], ...] = ()
+    negative: tuple[str | dict[str, JsonValue], ...] = ()
+    correlation: tuple[str | dict[str, JsonValue], ...] = ()
+    redaction: tuple[str | dict[str, JsonValue], ...] = ()
+
+
+class _FileModel(_Strict):
+    released: str = Field(pattern=r"^\d{4}\.\d{2}$")
+    provider: str | None = None
+    families: tuple[str, ...] = ()
+    rule: tuple[_RuleModel, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Fixture:
+    """A signal and what must be true of it."""
+
+    kind: FixtureKind
+    signals: tuple[Signal, ...]
+    secrets: tuple[str, ...] = ()
+    """What must not come out (redaction)."""
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """A checked rule. One object per id: compared by identity."""
+
+    id: str
+    code: Code
+    confidence: Confidence
+    priority: int
+    rank: Rank
+    scope: Scope | None
+    channels: frozenset[Channel]
+    phases: frozenset[Phase]
+    families: frozenset[str]
+    timing: frozenset[TimingSource]
+    far_code: Code | None
+    structured: tuple[tuple[Condition, ...], ...]
+    exact: tuple[str, ...]
+    patterns: tuple[str, ...]
+    provider: str | None
+    source: str
+    fixtures: tuple[Fixture, ...] = field(repr=False)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether a match makes the words somebody else's."""
+        return self.rank is Rank.FOREIGN
+
+    def reads(self, family: str, channel: Channel, phase: Phase) -> bool:
+        """Return whether this rule may look at such a signal."""
+        return (
+            channel in self.channels
+            and (not self.families or family in self.families)
+            and (not self.phases or phase in self.phases)
+        )
+
+    def why_not(self, family: str, channel: Channel, phase: Phase) -> str | None:
+        """Return why this rule may not look at such a signal, or None when it may."""
+        if self.families and family not in self.families:
+            return f"is for {', '.join(sorted(self.families))}"
+        if channel not in self.channels:
+            return f"does not read {channel}"
+        if self.phases and phase not in self.phases:
+            return f"does not apply in {phase}"
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFile:
+    """The rules of one source."""
+
+    name: str
+    released: str
+    rules: tuple[Rule, ...]
+    canonical: Mapping[str, Any] = field(repr=False)
+    """What the catalogue version is a hash of: everything that decides, without fixtures."""
+
+
+def neutral_source() -> RuleSource:
+    """Return the rules that hold for every agent."""
+    text = files("kandev_routing_sdk.catalogue").joinpath("neutral.toml").read_text(encoding="utf-8")
+    return RuleSource(name="neutral.toml", text=text)
+
+
+def read_source(source: RuleSource) -> RuleFile:
+    """Read and check one rule file.
+
+    Raises:
+        CatalogueError: the text is no TOML, or a rule is not what a rule must be.
+    """
+    try:
+        document = tomllib.loads(source.text)
+        parsed = _FileModel.model_validate(document)
+    except tomllib.TOMLDecodeError as e:
+        raise CatalogueError(f"{source.name} is not TOML: {e}") from None
+    except ValidationError as e:
+        raise CatalogueError(_sentence(source.name, document, e)) from None
+    rules = tuple(_rule(source.name, parsed, model) for model in parsed.rule)
+    decides = {"provider": parsed.provider, "families": list(parsed.families)}
+    fixtures: set[str] = set(FIXTURE_KINDS)
+    bodies = [m.model_dump(mode="json", by_alias=True, exclude=fixtures, exclude_defaults=True) for m in parsed.rule]
+    return RuleFile(
+        source.name, parsed.released, rules, {**decides, "rules": sorted(bodies, key=lambda b: str(b["id"]))}
+    )
+
+
+def _sentence(name: str, document: Mapping[str, Any], error: ValidationError) -> str:
+    first = error.errors(include_url=False)[0]
+    where = list(first["loc"])
+    if len(where) > 1 and where[0] == "rule" and isinstance(where[1], int):
+        body = document["rule"][where[1]]
+        label = body.get("id") if isinstance(body, dict) else None
+        where = [f"rule {label or where[1]}", *where[2:]]
+    return f"{name}: {'.'.join(str(p) for p in where) or 'the file'}: {first['msg']}"
+
+
+def _rule(source: str, parsed: _FileModel, model: _RuleModel) -> Rule:
+    def refuse(what: str) -> CatalogueError:
+        return CatalogueError(f"{source}: rule {model.id}: {what}")
+
+    if sum(map(bool, (model.structured, model.exact, model.pattern))) != 1:
+        raise refuse("give it one kind of match: structured, exact or pattern")
+    channels = frozenset(model.channels) or DEFAULT_CHANNELS
+    if any(not c.is_runtime for c in channels):
+        raise refuse("assistant_text and tool_output are never evidence; remove them from channels")
+    if any(not alternative for alternative in model.structured):
+        raise refuse("an alternative of structured has no condition")
+    for condition in (c for alternative in model.structured for c in alternative):
+        if problem := _condition_problem(condition):
+            raise refuse(problem)
+    if not model.shared and not model.foreign and any(map(_shared_status_alone, model.structured)):
+        raise refuse("an HTTP status that several causes share decides nothing alone; add a condition or shared = true")
+    for kind in FIXTURE_KINDS:
+        if not getattr(model, kind):
+            raise refuse(f"it has no {kind} fixture; add one beside it")
+    default_channel = next((c for c in Channel if c in channels and c in _FIXTURE_FIRST), min(channels))
+    try:
+        fixtures = tuple(_fixture(kind, raw, default_channel) for kind in FIXTURE_KINDS for raw in getattr(model, kind))
+    except ValidationError as e:
+        first = e.errors(include_url=False)[0]
+        raise refuse(f"a fixture is no signal: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    return Rule(
+        id=model.id,
+        code=model.code,
+        confidence=model.confidence,
+        priority=model.priority,
+        rank=_rank(model),
+        scope=model.scope,
+        channels=channels,
+        phases=frozenset(model.phases),
+        families=frozenset(model.families or parsed.families),
+        timing=frozenset(model.timing),
+        far_code=model.far_code,
+        structured=model.structured,
+        exact=model.exact,
+        patterns=model.pattern,
+        provider=parsed.provider,
+        source=source,
+        fixtures=fixtures,
+    )
+
+
+_FIXTURE_FIRST: Final = frozenset({Channel.STDERR, Channel.AGENT_NOTICE, Channel.STDOUT_EVENT})
+_PLACES: Final = frozenset({"code", "http_status", "text"})
+
+
+def _condition_problem(condition: Condition) -> str | None:
+    prefix, _, path = condition.at.partition(":")
+    if condition.at not in _PLACES and (prefix not in {"data", "header"} or not path):
+        return f"{condition.at!r} is no place in a signal; use data:<path>, header:<name> or one of {', '.join(sorted(_PLACES))}"
+    given = [condition.equals, condition.any_of, condition.regex, condition.exists]
+    if sum(v is not None for v in given) != 1:
+        return f"{condition.at!r} needs exactly one of equals, in, regex, exists"
+    return None
+
+
+def _shared_status_alone(alternative: Sequence[Condition]) -> bool:
+    statuses: set[str | int | bool] = set()
+    for condition in alternative:
+        if condition.at != "http_status":
+            return False
+        statuses |= {condition.equals} if condition.equals is not None else set(condition.any_of or ())
+    return bool(statuses & SHARED_STATUSES) or not statuses
+
+
+def _rank(model: _RuleModel) -> Rank:
+    if model.foreign:
+        return Rank.FOREIGN
+    if model.shared:
+        return Rank.SHARED
+    if model.structured:
+        return Rank.STRUCTURED
+    return Rank.EXACT if model.exact else Rank.PATTERN
+
+
+def _fixture(kind: FixtureKind, raw: str | dict[str, JsonValue], default: Channel) -> Fixture:
+    body: dict[str, Any] = {"text": raw} if isinstance(raw, str) else dict(raw)
+    secrets: list[str] = []
+    if kind == "redaction":
+        body = _unmark(body, secrets)
+    if kind == "correlation" and "channel" not in body:
+        # the same words as the model's own, and as a tool's
+        both = (Channel.ASSISTANT_TEXT, Channel.TOOL_OUTPUT)
+        signals = tuple(Signal.model_validate({**body, "channel": c}) for c in both)
+    else:
+        signals = (Signal.model_validate({"channel": default, **body}),)
+    return Fixture(kind, signals, tuple(secrets), str(raw)[:80])
+
+
+def _unmark(value: Any, secrets: list[str]) -> Any:  # noqa: ANN401  (any TOML value)
+    """Take the « » marks out and note what stood in them."""
+    if isinstance(value, dict):
+        return {k: _unmark(v, secrets) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_unmark(v, secrets) for v in value]
+    if isinstance(value, str):
+        secrets.extend(part.partition("»")[0] for part in value.split("«")[1:])
+        return value.replace("«", "").replace("»", "")
+    return value

@@ -1,0 +1,189 @@
+"""A signal as rules read it: its words, the documents in it, its status and headers. Bounded and linear (R-CLS-7)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import re2
+from pydantic import JsonValue
+
+from kandev_routing_sdk.evidence.model import Evidence, Signal
+from kandev_routing_sdk.types import Channel, Phase
+
+_MAX_DOCUMENTS: Final = 16
+_MAX_ATTEMPTS: Final = 8
+"""How many opening brackets of a text are tried as the start of a document."""
+_MAX_LEAVES: Final = 32
+_MAX_DEPTH: Final = 6
+_SPEAKING_KEYS: Final = frozenset(
+    {
+        "message",
+        "error",
+        "details",
+        "detail",
+        "title",
+        "result",
+        "responsebody",
+        "reason",
+        "description",
+        "errormessage",
+    }
+)
+"""Keys of structured data whose strings are words of the runtime, to be read like text."""
+_DECODER: Final = json.JSONDecoder(strict=False)
+_STATUS: Final = re2.compile(
+    r"(?i)(?:\bapi error:?|\bunexpected status(?: code)?:?|\blast status:?|\bhttp(?:/\d(?:\.\d)?)?(?: status)?:?|"
+    r"\bstatus(?:[_ ]?code)?[\"']?\s*[=:]?|\berror code:?|\bapi returned|\brequest rejected|\brequest failed with status code)"
+    r"\s*[(\[]?([1-5]\d\d)\b"
+)
+_HEADER_LINE: Final = re2.compile(r"(?m)^([A-Za-z][A-Za-z0-9-]{1,63}):[ \t]*(\S.*?)[ \t\r]*$")
+_BLOCK_START: Final = re2.compile(r"^\s*HTTP/[\d.]+ \d{3}")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What rules see of one signal. ``text`` holds its words and those of its data, one under the other."""
+
+    signal: Signal
+    family: str
+    channel: Channel
+    phase: Phase
+    text: str
+    documents: tuple[JsonValue, ...]
+    status: int | None
+    headers: Mapping[str, str]
+    synthetic: bool = False
+    """Made from the envelope's own status and exit, not a signal that somebody sent."""
+
+    @property
+    def structured(self) -> bool:
+        """Whether there is anything but words."""
+        return bool(self.documents or self.headers) or self.status is not None or self.signal.code is not None
+
+
+def views_of(evidence: Evidence) -> tuple[View, ...]:
+    """Return a view of each signal that may be failure evidence (R-EVI-6), then those of the envelope's own facts."""
+    views = [view_of(s, evidence) for s in evidence.signals if s.channel.is_runtime]
+    views += [view_of(s, evidence, synthetic=True) for s in _envelope(evidence)]
+    return tuple(views)
+
+
+def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False) -> View:
+    """Return what rules see of ``signal``; family and (for a signal without one) phase are the envelope's."""
+    text = _utf8(signal.text or "")
+    documents = list(_documents(signal.data, text))
+    words = [text] if text else []
+    words.extend(_utf8(leaf) for leaf in _leaves(signal.data) if leaf not in text)
+    headers = {k.lower(): v for k, v in (signal.headers or {}).items()}
+    if text and _BLOCK_START.search(text):
+        headers |= {m.group(1).lower(): m.group(2) for m in _HEADER_LINE.finditer(text)}
+    return View(
+        signal=signal,
+        family=evidence.family,
+        channel=signal.channel,
+        phase=signal.phase or evidence.phase,
+        text="\n".join(words),
+        documents=tuple(documents[:_MAX_DOCUMENTS]),
+        status=signal.http_status if signal.http_status is not None else status_in(text),
+        headers=headers,
+        synthetic=synthetic,
+    )
+
+
+def status_in(text: str) -> int | None:
+    """Return the HTTP status that ``text`` names as one (never a bare number), or None."""
+    found = _STATUS.search(text) if text else None
+    return int(found.group(1)) if found else None
+
+
+def find(document: JsonValue, path: tuple[str, ...]) -> Iterator[JsonValue]:
+    """Yield the values at ``path`` (keys, list indexes, ``*``)."""
+    if not path:
+        yield document
+        return
+    key, rest = path[0], path[1:]
+    if isinstance(document, dict):
+        chosen = list(document.values())[:_MAX_LEAVES] if key == "*" else [document[key]] if key in document else []
+    elif isinstance(document, list):
+        chosen = document[:_MAX_LEAVES] if key == "*" else document[int(key) : int(key) + 1] if key.isdecimal() else []
+    else:
+        return
+    for value in chosen:
+        yield from find(value, rest)
+
+
+def _envelope(evidence: Evidence) -> Iterator[Signal]:
+    if evidence.http_status is not None:
+        yield Signal(channel=Channel.HTTP, http_status=evidence.http_status)
+    if evidence.exit_code is not None or evidence.exit_signal is not None:
+        yield Signal(channel=Channel.EXIT, data={"exit_code": evidence.exit_code, "signal": evidence.exit_signal})
+
+
+def _utf8(text: str) -> str:
+    """Replace lone surrogates, which no matcher takes."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _documents(data: JsonValue, text: str) -> Iterator[JsonValue]:
+    if data is not None:
+        yield from _flat(data)
+        for leaf in _leaves(data):
+            yield from _embedded(leaf)
+    yield from _embedded(text)
+
+
+def _flat(document: JsonValue) -> Iterator[JsonValue]:
+    """A list of errors is its items."""
+    if isinstance(document, list):
+        yield from document[:_MAX_ATTEMPTS]
+    else:
+        yield document
+
+
+def _embedded(text: str) -> Iterator[JsonValue]:
+    """Yield the JSON objects in ``text``."""
+    at = text.find("{")
+    for _ in range(_MAX_ATTEMPTS):
+        if at < 0:
+            return
+        try:
+            document, end = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            yield document
+            for leaf in _leaves(document):
+                if leaf.lstrip().startswith("{"):
+                    yield from _inner(leaf)
+        at = text.find("{", end)
+
+
+def _inner(leaf: str) -> Iterator[JsonValue]:
+    try:
+        document, _ = _DECODER.raw_decode(leaf.lstrip())
+    except (ValueError, RecursionError):
+        return
+    yield document
+
+
+def _leaves(value: JsonValue) -> list[str]:
+    """Return the strings under speaking keys."""
+    found: list[str] = []
+    pending: list[tuple[JsonValue, int]] = [(value, _MAX_DEPTH)]
+    budget = 256
+    while pending and budget and len(found) < _MAX_LEAVES:
+        current, depth = pending.pop()
+        budget -= 1
+        if isinstance(current, dict):
+            for key, item in current.items():
+                if isinstance(item, str):
+                    if key.lower() in _SPEAKING_KEYS:
+                        found.append(item)
+                elif depth and isinstance(item, (dict, list)):
+                    pending.append((item, depth - 1))
+        elif isinstance(current, list) and depth:
+            pending.extend((item, depth - 1) for item in current[:_MAX_LEAVES])
+    return found[:_MAX_LEAVES]
