@@ -79,15 +79,27 @@ def test_no_function_is_longer_than_a_page() -> None:
     assert {} == {name: length for name, length in lengths.items() if length > FUNCTION_LINES}
 
 
-def test_no_module_keeps_state() -> None:
-    """What a module holds is made for good when it is imported: a tuple, a frozenset, a MappingProxyType."""
+def _holds_state(node: ast.stmt) -> bool:
     mutable = (ast.Dict, ast.List, ast.Set, ast.DictComp, ast.ListComp, ast.SetComp)
+    if isinstance(node, ast.Assign):
+        return isinstance(node.value, mutable) and "__all__" not in {ast.unparse(target) for target in node.targets}
+    # Declared read-only, mypy refuses whoever would change it.
+    readonly = r"(Final\[)?(Mapping|Sequence|AbstractSet|Collection)\["
+    return (
+        isinstance(node, ast.AnnAssign)
+        and isinstance(node.value, mutable)
+        and not re.match(readonly, ast.unparse(node.annotation))
+        and ast.unparse(node.target) != "__all__"
+    )
+
+
+def test_no_module_keeps_state() -> None:
+    """What a module holds is for good: a tuple, a frozenset, a MappingProxyType, or declared `Mapping` or `Sequence`."""
     found = [
         f"{_name(path)}:{node.lineno}"
         for path in _shipped()
         for node in ast.parse(path.read_text()).body
-        if isinstance(node, ast.Assign | ast.AnnAssign) and isinstance(node.value, mutable)
-        if "__all__" not in ast.unparse(node).partition("=")[0]
+        if _holds_state(node)
     ]
     assert [] == found
 
