@@ -85,3 +85,8 @@ def run(argv: Sequence[str], env: Mapping[str, str], cwd: Path, prompt: str = "S
         out, err = process.communicate(timeout=60)
         events = tuple(json.loads(line) for line in out.decode().splitlines())
         return RawRun(events, err.decode(), process.returncode, time.monotonic() - began)
+
+
+def run_for_output(argv: Sequence[str]) -> str:
+    """The stripped stdout of a command that must succeed."""
+    return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout.strip()

@@ -32,16 +32,16 @@ _CREDENTIAL = {
 
 class ClaudeEnv(Protocol):
     def __call__(
-        self, provider: LoopbackProvider, scenario: str, *, auth: ClaudeAuth = "api_key", retries: int = 0
+        self, provider: LoopbackProvider, scenario: str, *, auth: ClaudeAuth = "api_key", retries: int | None = None
     ) -> dict[str, str]: ...
 
 
 class CodexHome(Protocol):
-    def __call__(self, provider: LoopbackProvider, scenario: str, *, retries: int = 0) -> Path: ...
+    def __call__(self, provider: LoopbackProvider, scenario: str, *, retries: int | None = None) -> Path: ...
 
 
 class CodexEnv(Protocol):
-    def __call__(self, provider: LoopbackProvider, scenario: str, *, retries: int = 0) -> dict[str, str]: ...
+    def __call__(self, provider: LoopbackProvider, scenario: str, *, retries: int | None = None) -> dict[str, str]: ...
 
 
 @pytest.fixture(scope="session")
@@ -79,19 +79,20 @@ def _base_env(home: Path) -> dict[str, str]:
 def claude_env(tmp_path: Path) -> ClaudeEnv:
     """Make the whole environment of a Claude that meets ``scenario``.
 
-    ``IS_SANDBOX`` lets it use tools without asking while it runs as root.
+    ``retries=None`` leaves the CLI's own retries alone: bounding them is the adapter's duty, and a test of the adapter
+    must see it done. ``IS_SANDBOX`` lets it use tools without asking while it runs as root.
     """
 
     def make(
-        provider: LoopbackProvider, scenario: str, *, auth: ClaudeAuth = "api_key", retries: int = 0
+        provider: LoopbackProvider, scenario: str, *, auth: ClaudeAuth = "api_key", retries: int | None = None
     ) -> dict[str, str]:
         home = tmp_path / "claude-home"
         return {
             **_base_env(home),
             **_CREDENTIAL[auth],
+            **({} if retries is None else {"CLAUDE_CODE_MAX_RETRIES": str(retries)}),
             "ANTHROPIC_BASE_URL": provider.url(scenario),
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-            "CLAUDE_CODE_MAX_RETRIES": str(retries),
             "CLAUDE_CONFIG_DIR": str(home / "config"),
             "DISABLE_AUTOUPDATER": "1",
             "DISABLE_ERROR_REPORTING": "1",
@@ -106,9 +107,10 @@ def claude_env(tmp_path: Path) -> ClaudeEnv:
 def codex_home(tmp_path: Path) -> CodexHome:
     """Make a ``CODEX_HOME`` whose model provider is ``scenario``; its key comes from ``CODEX_KEY_VARIABLE``."""
 
-    def make(provider: LoopbackProvider, scenario: str, *, retries: int = 0) -> Path:
+    def make(provider: LoopbackProvider, scenario: str, *, retries: int | None = None) -> Path:
         home = tmp_path / "codex-home"
-        home.mkdir(exist_ok=True)
+        home.mkdir(exist_ok=True)  # Codex refuses a CODEX_HOME that does not exist
+        bounds = "" if retries is None else f"request_max_retries = {retries}\nstream_max_retries = {retries}\n"
         (home / "config.toml").write_text(
             f"""\
 model = "loopback-model-1"
@@ -123,9 +125,7 @@ name = "Loopback"
 base_url = "{provider.url(scenario)}/v1"
 wire_api = "responses"
 env_key = "{CODEX_KEY_VARIABLE}"
-request_max_retries = {retries}
-stream_max_retries = {retries}
-"""
+{bounds}"""
         )
         return home
 
@@ -136,7 +136,7 @@ stream_max_retries = {retries}
 def codex_env(tmp_path: Path, codex_home: CodexHome) -> CodexEnv:
     """Make the whole environment of a Codex that meets ``scenario``."""
 
-    def make(provider: LoopbackProvider, scenario: str, *, retries: int = 0) -> dict[str, str]:
+    def make(provider: LoopbackProvider, scenario: str, *, retries: int | None = None) -> dict[str, str]:
         home = codex_home(provider, scenario, retries=retries)
         return {
             **_base_env(tmp_path / "codex-user"),

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -43,8 +44,17 @@ class _Claude:
         self.argv = [str(agents.claude), *CLAUDE_ARGUMENTS]
         self.provider, self.env, self.cwd = provider, env, cwd
 
-    def run(self, scenario: str, *, auth: ClaudeAuth = "api_key", retries: int = 0, prompt: str = "Hi.") -> RawRun:
-        return run(self.argv, self.env(self.provider, scenario, auth=auth, retries=retries), self.cwd, prompt)
+    def run(
+        self,
+        scenario: str,
+        *,
+        auth: ClaudeAuth = "api_key",
+        retries: int = 0,
+        prompt: str = "Hi.",
+        more: Mapping[str, str] = MappingProxyType({}),
+    ) -> RawRun:
+        env = self.env(self.provider, scenario, auth=auth, retries=retries)
+        return run(self.argv, {**env, **more}, self.cwd, prompt)
 
 
 class _Codex:
@@ -101,6 +111,17 @@ def test_claude_inner_retries_are_bounded_and_seen(claude: _Claude, retries: int
     assert (1, 529, "overloaded_error") == (ran.exit_code, ran.last["api_error_status"], ran.last["api_error_type"])
 
 
+@pytest.mark.parametrize(("disabled", "statuses"), [("0", [200, 529]), ("1", [200])])
+def test_claude_asks_again_after_a_broken_stream_unless_told_not_to(
+    claude: _Claude, disabled: str, statuses: list[int]
+) -> None:
+    """Beside its retries Claude repeats a request without streaming, and says nothing of it."""
+    more = {"CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": disabled}
+    ran = claude.run("partial_then_overloaded", more=more)
+    assert statuses == [record.status for record in claude.provider.model_requests()]
+    assert (1, 529) == (ran.exit_code, ran.last["api_error_status"])
+
+
 def test_claude_shows_the_tool_before_the_failure(claude: _Claude) -> None:
     """Tool use and its result come before the notice of the failure: the effect is known in time."""
     ran = claude.run("tool_then_overloaded")
@@ -141,6 +162,14 @@ def test_codex_usage_limit_ends_the_turn(codex: _Codex) -> None:
     assert "hit your usage limit" in message
     assert "May 6th, 2031" in message
     assert 1 == len(codex.provider.model_requests())
+
+
+def test_codex_retries_in_two_layers(codex: _Codex) -> None:
+    """One retry of each kind makes four requests, of which one line tells; both must be bounded."""
+    ran = codex.run("overloaded", retries=1)
+    told = [event["message"] for event in ran.of_type("error") if event["message"].startswith("Reconnecting... ")]
+    assert (4, 1) == (len(codex.provider.model_requests()), len(told))
+    assert (1, "turn.failed") == (ran.exit_code, ran.last["type"])
 
 
 def test_codex_shows_the_tool_before_the_failure(codex: _Codex) -> None:

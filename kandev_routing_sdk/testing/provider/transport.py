@@ -20,7 +20,7 @@ from kandev_routing_sdk.testing.provider.messages import Ending, Reply, SseEvent
 
 HOST = "127.0.0.1"
 _POLL_S = 0.05
-_BEFORE_RESET_S = 0.1
+_BEFORE_RESET_S = 0.3
 """A reset makes the peer drop what it has not read yet: give it a moment to read the text that goes before."""
 
 
