@@ -65,6 +65,11 @@ class SystemClock:
         if seconds > 0:
             await anyio.sleep(seconds)
 
+    def block(self, seconds: float) -> None:
+        """Wait on this thread; for synchronous code that may not run on an event loop (the store's retries)."""
+        if seconds > 0:
+            time.sleep(seconds)
+
 
 class SystemIds:
     """Random ids: 48 bits of milliseconds, then 64 random bits, in hex."""

@@ -1,0 +1,95 @@
+"""Bringing the schema up to date, once, however many start together (R-DUR-1).
+
+The quick path reads one number and imports nothing. Otherwise check and upgrade happen under one lock, in one transaction: an
+IMMEDIATE transaction on SQLite, an advisory lock on PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from kandev_routing_sdk.errors import SchemaTooNew, StoreUnavailable
+from kandev_routing_sdk.store.tables import VERSION_TABLE
+
+if TYPE_CHECKING:
+    from kandev_routing_sdk.store.engine import Database, Transaction
+
+VERSIONS: Final = ("0001",)
+"""Every schema version, oldest first; the last is this code's. Append-only, like the migrations."""
+HEAD: Final = VERSIONS[-1]
+FOLDER: Final = Path(__file__).parent / "migrations"
+
+_SQLITE_HAS: Final = sa.text(f"SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '{VERSION_TABLE}'")
+_POSTGRESQL_HAS: Final = sa.text(f"SELECT 1 WHERE to_regclass('{VERSION_TABLE}') IS NOT NULL")
+_VERSION: Final = sa.text(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608  # a constant
+# "kr_vers" as a number.
+_LOCK: Final = sa.text(f"SELECT pg_advisory_xact_lock({0x6B725F76657273})")
+
+# Alembic's `op` and `context` are process-wide names: one migration at a time in a process.
+_ONE_AT_A_TIME: Final = threading.Lock()
+
+
+def version(tx: Transaction) -> str | None:
+    """Return the schema's version; None when there is none yet."""
+    if tx.row(_SQLITE_HAS if tx.is_sqlite else _POSTGRESQL_HAS, {}) is None:
+        return None
+    row = tx.row(_VERSION, {})
+    return None if row is None else str(row[0])
+
+
+def ensure(database: Database, *, migrate: bool) -> None:
+    """See that the schema is this code's.
+
+    Raises:
+        SchemaTooNew: a newer version of the SDK wrote it; nothing was changed.
+        StoreUnavailable: it is older, or missing, and ``migrate`` is False.
+        StoreError: the migration failed; nothing was changed.
+    """
+    if _is_current(database, database.read(version)):
+        return
+    if not migrate:
+        raise StoreUnavailable(
+            f"{database.label} has no tables of this version ({HEAD}) yet: open it once with migrate=True"
+        )
+    with _ONE_AT_A_TIME:
+        _upgrade(database)
+
+
+def _is_current(database: Database, found: str | None) -> bool:
+    if found is not None and found not in VERSIONS:
+        raise SchemaTooNew(
+            f"{database.label} has schema version {found}, and this version of kandev-routing-sdk knows up to {HEAD}: "
+            "upgrade the package, or choose another database; nothing was changed"
+        )
+    return found == HEAD
+
+
+def _upgrade(database: Database) -> None:
+    def work(tx: Transaction) -> None:
+        if not tx.is_sqlite:
+            tx.rows(_LOCK, {})
+        if not _is_current(database, version(tx)):
+            run_alembic(tx.core(), HEAD)
+
+    database.write(work)
+
+
+def run_alembic(connection: sa.Connection, revision: str) -> None:
+    """Upgrade to ``revision`` inside the transaction of ``connection``."""
+    from alembic import command  # noqa: PLC0415  # only a migration pays for it
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, revision)
+    except DBAPIError as error:
+        # Without SQLAlchemy's text, which repeats the statement.
+        raise (error.orig or error) from None

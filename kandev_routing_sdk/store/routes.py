@@ -1,0 +1,153 @@
+"""Routes, selections and events (R-ENG-2, R-ENG-11, R-CON-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from kandev_routing_sdk.errors import StaleRevision
+from kandev_routing_sdk.events import EventDraft, EventRecord
+from kandev_routing_sdk.ports import SelectionRecord
+from kandev_routing_sdk.route.model import Route, State
+from kandev_routing_sdk.store import codec
+from kandev_routing_sdk.store.engine import Transaction
+from kandev_routing_sdk.store.statements import insert, insert_if_missing, one_of, padded, update, where
+from kandev_routing_sdk.store.tables import EVENTS, SELECTIONS, SESSIONS
+
+_C = SESSIONS.c
+_ROUTE: Final = sa.select(*(_C[name] for name in codec.ROUTE_COLUMNS), _C.body)
+_NEWEST: Final = (_C.created_at.desc(), _C.session_id.desc())
+
+_CREATE: Final = insert_if_missing(SESSIONS)
+_ADVANCE: Final = update(
+    SESSIONS,
+    _C.session_id == where("session_id"),
+    _C.revision == where("revision"),
+    without=("session_id", "created_at"),
+)
+_LOAD: Final = _ROUTE.where(_C.session_id == where("session_id"))
+_NEWEST_FIRST: Final = _ROUTE.order_by(*_NEWEST).limit(where("limit"))
+_IN_STATES: Final = _ROUTE.where(one_of(_C.state, len(State))).order_by(*_NEWEST).limit(where("limit"))
+_ORPHANED_UTILITY: Final = (
+    _ROUTE.where(_C.kind == "utility", _C.owner_until <= where("now"), _C.state != State.STOPPED.value)
+    .order_by(_C.session_id)
+    .with_for_update()
+)
+
+
+def write(tx: Transaction, before: Route | None, after: Route) -> Route:
+    """Create the route, or advance it by one guarded UPDATE; return it with its new revision.
+
+    Raises:
+        StaleRevision: it exists already, or has another revision.
+    """
+    revision = 1 if before is None else before.revision + 1
+    values = codec.encode_route(after, revision=revision)
+    if before is None:
+        touched, expected = tx.run(_CREATE, values), 0
+    else:
+        expected = before.revision
+        values |= {"where_session_id": before.session_id, "where_revision": expected}
+        touched = tx.run(_ADVANCE, values)
+    if touched != 1:
+        raise StaleRevision(after.session_id, expected)
+    return after.model_copy(update={"revision": revision})
+
+
+def load(tx: Transaction, session_id: str) -> Route | None:
+    """Return one route."""
+    row = tx.row(_LOAD, {"where_session_id": session_id})
+    return None if row is None else codec.decode_route(row)
+
+
+def newest(tx: Transaction, states: Sequence[State] | None, limit: int) -> list[Route]:
+    """Return routes, newest first."""
+    if states is None:
+        rows = tx.rows(_NEWEST_FIRST, {"where_limit": limit})
+    elif not states:
+        rows = []
+    else:
+        known = dict.fromkeys(state.value for state in states)
+        rows = tx.rows(_IN_STATES, {"where_limit": limit, **padded(known, len(State))})
+    return [codec.decode_route(row) for row in rows]
+
+
+def orphaned_utility(tx: Transaction, now: datetime) -> list[Route]:
+    """Return (and lock) utility routes whose owner lease ran out."""
+    return [codec.decode_route(row) for row in tx.rows(_ORPHANED_UTILITY, {"where_now": codec.to_micros(now)})]
+
+
+# --- selections ---
+
+_SELECTED: Final = insert(SELECTIONS)
+_SELECTIONS: Final = (
+    sa.select(SELECTIONS.c.generation, SELECTIONS.c.chosen_profile_id, SELECTIONS.c.walk)
+    .where(SELECTIONS.c.session_id == where("session_id"))
+    .order_by(SELECTIONS.c.generation)
+)
+
+
+def add_selection(tx: Transaction, session_id: str, selection: SelectionRecord, now: datetime) -> None:
+    """Record the one decision of a generation."""
+    tx.run(_SELECTED, codec.encode_selection(session_id, selection, now))
+
+
+def selections(tx: Transaction, session_id: str) -> list[SelectionRecord]:
+    """Return a session's selections, in order."""
+    return [codec.decode_selection(row) for row in tx.rows(_SELECTIONS, {"where_session_id": session_id})]
+
+
+# --- events ---
+
+_E = EVENTS.c
+_EVENT: Final = sa.select(_E.sequence, _E.session_id, _E.generation, _E.kind, _E.reason, _E.params, _E.at)
+_HAPPENED: Final = insert(EVENTS, without=("sequence",)).returning(_E.sequence)
+_AFTER: Final = _EVENT.where(_E.sequence > where("after")).order_by(_E.sequence).limit(where("limit"))
+_OF_SESSION: Final = (
+    _EVENT.where(_E.session_id == where("session_id"), _E.sequence > where("after"))
+    .order_by(_E.sequence)
+    .limit(where("limit"))
+)
+
+# "kr_event" as a number; held to the end of the transaction, which takes no other lock after it.
+_IN_ORDER: Final = sa.select(sa.func.pg_advisory_xact_lock(0x6B725F6576656E74))
+
+
+def add_events(tx: Transaction, route: Route, drafts: Sequence[EventDraft], now: datetime) -> tuple[EventRecord, ...]:
+    """Append events. Call last in a transaction.
+
+    A reader's cursor must never pass a sequence that is still to be committed, so on PostgreSQL those who append take turns.
+    """
+    if not drafts:
+        return ()
+    if not tx.is_sqlite:
+        tx.rows(_IN_ORDER, {})
+    written = []
+    for draft in drafts:
+        values = codec.encode_event(route, draft, now)
+        sequence: Any = tx.rows(_HAPPENED, values)[0][0]
+        written.append(
+            EventRecord(
+                sequence=sequence,
+                session_id=route.session_id,
+                generation=route.generation,
+                kind=draft.kind,
+                reason=draft.reason,
+                params=draft.params,
+                at=now,
+            )
+        )
+    return tuple(written)
+
+
+def events(tx: Transaction, session_id: str | None, after: int, limit: int) -> list[EventRecord]:
+    """Return events after the cursor, in order."""
+    values = {"where_after": after, "where_limit": limit}
+    if session_id is None:
+        rows = tx.rows(_AFTER, values)
+    else:
+        rows = tx.rows(_OF_SESSION, {**values, "where_session_id": session_id})
+    return [codec.decode_event(row) for row in rows]

@@ -1,0 +1,232 @@
+"""The store (R-DUR-1): :class:`SqlStore` on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import Self
+
+from kandev_routing_sdk.binding import InstallationKey
+from kandev_routing_sdk.circuits import Circuit, ResourceKey
+from kandev_routing_sdk.clock import SystemClock
+from kandev_routing_sdk.events import EventRecord
+from kandev_routing_sdk.ports import (
+    AttemptRecord,
+    CallRecord,
+    CircuitChange,
+    CircuitTransition,
+    Commit,
+    Committed,
+    SelectionRecord,
+)
+from kandev_routing_sdk.route.model import Reason, Route, State
+from kandev_routing_sdk.store import attempts, calls, circuits, keys, migrate, routes
+from kandev_routing_sdk.store.engine import BlockingClock, Database, Transaction
+from kandev_routing_sdk.store.tables import METADATA
+
+DEFAULT_TIMEOUT_S = 10.0
+
+
+class SqlStore:
+    """Durable state; see :class:`~kandev_routing_sdk.ports.Store` for what each method promises.
+
+    Safe to share between threads. Made by :func:`open_store`, which also sees to the schema.
+
+    Raises:
+        ConfigError: the URL is not one of a supported database.
+        StoreError: and its children, from every method; nothing is half written.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        read_only: bool = False,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        clock: BlockingClock | None = None,
+    ) -> None:
+        self._database = Database(url, read_only=read_only, timeout_s=timeout_s, clock=clock or SystemClock())
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writing is refused."""
+        return self._database.read_only
+
+    # --- transitions ---
+
+    def commit(self, commit: Commit) -> Committed:
+        """Make one transition durable, or change nothing."""
+        for attempt in (commit.new_attempt, commit.update_attempt):
+            if attempt is not None and attempt.session_id != commit.after.session_id:
+                raise ValueError("an attempt is committed with its own session")
+        if commit.before is not None and commit.before.session_id != commit.after.session_id:
+            raise ValueError("a transition keeps its session")
+        return self._database.write(lambda tx: _commit(tx, commit))
+
+    def mark_attempt(self, attempt: AttemptRecord) -> None:
+        """Move an attempt's dispatch mark forward."""
+        self._database.write(lambda tx: attempts.mark(tx, attempt))
+
+    # --- reading ---
+
+    def load(self, session_id: str) -> Route | None:
+        """Return the route, or None."""
+        return self._database.read(lambda tx: routes.load(tx, session_id))
+
+    def sessions(self, *, states: Sequence[State] | None = None, limit: int = 100) -> list[Route]:
+        """Return routes, newest first."""
+        return self._database.read(lambda tx: routes.newest(tx, states, limit))
+
+    def attempts(self, session_id: str) -> list[AttemptRecord]:
+        """Return all attempts of a session in order."""
+        return self._database.read(lambda tx: attempts.of_session(tx, session_id))
+
+    def selections(self, session_id: str) -> list[SelectionRecord]:
+        """Return all selections of a session in order."""
+        return self._database.read(lambda tx: routes.selections(tx, session_id))
+
+    def events(self, *, session_id: str | None = None, after: int = 0, limit: int = 500) -> list[EventRecord]:
+        """Return events with ``sequence`` greater than ``after``, in order."""
+        return self._database.read(lambda tx: routes.events(tx, session_id, after, limit))
+
+    # --- circuits ---
+
+    def circuit_view(self, keys: Sequence[ResourceKey]) -> Mapping[str, Circuit]:
+        """Return the stored circuits among ``keys``; writes nothing."""
+        if not keys:
+            return {}
+        return self._database.read(lambda tx: circuits.view(tx, (key.key for key in keys)))
+
+    def circuits(self) -> list[Circuit]:
+        """Return every stored circuit, in key order."""
+        return self._database.read(circuits.every)
+
+    def change_circuits(self, changes: Sequence[CircuitChange], *, now: datetime) -> list[CircuitTransition]:
+        """Apply changes outside a route transition."""
+        if not changes:
+            return []
+        transitions, _ = self._database.write(lambda tx: circuits.apply(tx, now=now, changes=changes))
+        return list(transitions)
+
+    def put_circuit(self, before: Circuit, after: Circuit) -> bool:
+        """Replace a circuit if it still is ``before``."""
+        return self._database.write(lambda tx: circuits.replace_if(tx, before, after))
+
+    # --- calls ---
+
+    def save_call(self, call: CallRecord) -> None:
+        """Insert or update a call's record; an ended one never changes again."""
+        self._database.write(lambda tx: calls.save(tx, call))
+
+    def calls(self, *, limit: int = 50) -> list[CallRecord]:
+        """Return calls, newest first."""
+        return self._database.read(lambda tx: calls.newest(tx, limit))
+
+    def call(self, call_id: str) -> CallRecord | None:
+        """Return one call."""
+        return self._database.read(lambda tx: calls.one(tx, call_id))
+
+    def interrupt_calls(self, *, now: datetime) -> int:
+        """Stop utility routes whose owner lease ran out; return how many calls were interrupted."""
+        return self._database.write(lambda tx: _interrupt(tx, now))
+
+    # --- installation key ---
+
+    def installation_key(self, candidate: InstallationKey) -> InstallationKey:
+        """Return the stored key, storing ``candidate`` if there is none; a read-only store keeps nothing."""
+        known = self._database.read(keys.newest)
+        if known is not None or self._database.read_only:
+            return known or candidate
+        return self._database.write(lambda tx: keys.keep(tx, candidate))
+
+    # --- life ---
+
+    def prepare(self, *, migrate_schema: bool) -> None:
+        """See that the schema is this code's; see :func:`open_store`."""
+        if self._database.missing:
+            # Nothing is there to read: an empty database in memory answers so.
+            METADATA.create_all(self._database.engine)
+            return
+        migrate.ensure(self._database, migrate=migrate_schema and not self._database.read_only)
+
+    def close(self) -> None:
+        """Give back connections. The last one of all processes folds SQLite's log into its file (never a read-only one)."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_store(
+    url: str,
+    *,
+    migrate: bool = True,
+    read_only: bool = False,
+    timeout_s: float = DEFAULT_TIMEOUT_S,
+    clock: BlockingClock | None = None,
+) -> SqlStore:
+    """Open the durable state.
+
+    Args:
+        url: ``sqlite:////path/to/file.db`` (created with mode 0600 if missing, its folder with 0700) or
+            ``postgresql+psycopg://user@host/name``.
+        migrate: bring the schema up to date first; many processes may start at once.
+        read_only: write nothing at all, neither schema nor checkpoint. A missing database reads as empty.
+        timeout_s: how long a transaction may wait for others, in seconds.
+        clock: waits between tries; the machine's by default.
+
+    Raises:
+        ConfigError: the URL is not one of a supported database.
+        SchemaTooNew: a newer version of the SDK wrote it.
+        StoreReadOnly: it cannot be written.
+        StoreUnavailable: it cannot be opened or reached, or is older and may not be migrated.
+    """
+    store = SqlStore(url, read_only=read_only, timeout_s=timeout_s, clock=clock)
+    try:
+        store.prepare(migrate_schema=migrate)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _commit(tx: Transaction, commit: Commit) -> Committed:
+    # Always in this order: session, circuits in key order, the rest. So no two commits ever wait for each other in a ring.
+    now = commit.now
+    route = routes.write(tx, commit.before, commit.after)
+    transitions, leased = circuits.apply(tx, now=now, changes=commit.circuits, admit=commit.admit)
+    if commit.selection is not None:
+        routes.add_selection(tx, route.session_id, commit.selection, now)
+    if commit.update_attempt is not None:
+        attempts.rewrite(tx, commit.update_attempt, revision=route.revision - 1)
+    if commit.new_attempt is not None:
+        attempts.add(tx, commit.new_attempt)
+    events = routes.add_events(tx, route, commit.events, now)
+    return Committed(route=route, transitions=transitions, leased=leased, events=events)
+
+
+def _interrupt(tx: Transaction, now: datetime) -> int:
+    interrupted = 0
+    for route in routes.orphaned_utility(tx, now):
+        stopped = route.model_copy(
+            update={
+                "state": State.STOPPED,
+                "reason": Reason.CALL_ENDED,
+                "turn_running": False,
+                "deadline": None,
+                "owner_id": None,
+                "owner_until": None,
+                "parked_prompt": None,
+                "continuation": None,
+                "updated_at": now,
+            }
+        )
+        routes.write(tx, route, stopped)
+        interrupted += calls.interrupt(tx, route.session_id, now)
+    return interrupted
