@@ -185,9 +185,11 @@ def take_lease(
     """Give the probe lease to ``token``; unchanged when closed or when another live lease is out.
 
     Whether the deadline has passed is :func:`admission`'s to say. The lease lasts ``ttl`` beyond the moment the probe may start:
-    now, or the later of ``starts_at`` and now for an armed retry.
+    now, or the later of ``starts_at`` and now for an armed retry. Taking it twice is renewing it.
     """
-    if circuit.state is CircuitState.CLOSED or (circuit.lease_is_live(now) and circuit.probe_token != token):
+    if circuit.is_held_by(token, now):
+        return renew_lease(circuit, token, now, ttl)
+    if circuit.state is CircuitState.CLOSED or circuit.lease_is_live(now):
         return circuit
     start = now if starts_at is None else max(now, starts_at)
     return replace(
@@ -251,12 +253,9 @@ def on_failure(
     after = _next_window(_without_lease(before, now), fact, now=now, uniform=uniform)
     if fact.arm is None:
         return after
-    # Until the circuit's own deadline the lease blocks nobody; beyond it a long policy must not (see the table above).
+    # A long policy must not keep the lease beyond the circuit's own deadline: then others may probe, and the owner asks anew.
     starts_at = fact.arm.due_at if after.deadline is None else min(fact.arm.due_at, after.deadline)
-    armed = take_lease(after, fact.arm.token, fact.arm.owner, now, fact.arm.ttl, starts_at=starts_at)
-    if after.deadline is None or armed.probe_until is None:
-        return armed
-    return replace(armed, probe_until=max(armed.probe_until, after.deadline + min(fact.arm.ttl, MAX_PROBE)))
+    return take_lease(after, fact.arm.token, fact.arm.owner, now, fact.arm.ttl, starts_at=starts_at)
 
 
 def on_success(circuit: Circuit, token: str | None, now: datetime) -> Circuit:
@@ -298,16 +297,17 @@ def _next_window(circuit: Circuit, fact: FailureFact, *, now: datetime, uniform:
     window = _WINDOWS[fact.code]
     if window is _Window.ACTION:
         return replace(opened, action_required=True, deadline=None)
-    if circuit.action_required:
-        # The retry that a policy scheduled met another failure; the need for a person stands until a probe says otherwise.
-        return opened
+    if circuit.action_required and window is _Window.TRANSIENT:
+        # It never came to the question that a person has to settle; a throttle or a limit shows that the account is accepted.
+        return replace(opened, code=circuit.code, confidence=circuit.confidence)
+    opened = replace(opened, action_required=False)
 
     hint = fact.due_at if fact.due_at is not None and fact.due_at > now else None
     retrying = fact.owner_delay_s is not None and not fact.exhausted
     if window is _Window.TRANSIENT and retrying:
         hint = None
     if hint is None and retrying and window is not _Window.QUOTA and fact.owner_delay_s is not None:
-        until = now + timedelta(seconds=min(fact.owner_delay_s, SHORT_WINDOW_S))
+        until = now + timedelta(seconds=max(0.0, min(fact.owner_delay_s, SHORT_WINDOW_S)))
     elif hint is not None:
         until = hint
     else:
@@ -349,6 +349,7 @@ def _closed(circuit: Circuit, now: datetime) -> Circuit:
         deadline=None,
         action_required=False,
         closed_at=now,
+        updated_at=now,
     )
 
 

@@ -40,7 +40,7 @@ def one_of(words: Collection[str]) -> str:
 def suggestion(word: str, known: Collection[str]) -> str:
     """Return ``"; did you mean 'x'?"`` when a known word is near, else an empty text."""
     near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return f"; did you mean {shown(str(near[0]))}?" if near else ""
 
 
 def kind_of(value: object) -> str:
