@@ -1,1 +1,28 @@
-"""The route: states, THE TABLE and ``step()``, ``select()`` with its explanation, the continuation package."""
+"""The route: states, THE TABLE and ``step()``, ``select()`` with its explanation, the continuation package. Pure."""
+
+from __future__ import annotations
+
+from kandev_routing_sdk.route.facts import Facts
+from kandev_routing_sdk.route.guards import ACTIONS, attempts_left, is_settled, valid_actions
+from kandev_routing_sdk.route.select import CandidateView, Selection, Verdict, WalkEntry, select
+from kandev_routing_sdk.route.step import Transition, begin, step, trigger_for
+from kandev_routing_sdk.route.table import ATTEMPT_CAP, TABLE
+
+__all__ = [
+    "ACTIONS",
+    "ATTEMPT_CAP",
+    "TABLE",
+    "CandidateView",
+    "Facts",
+    "Selection",
+    "Transition",
+    "Verdict",
+    "WalkEntry",
+    "attempts_left",
+    "begin",
+    "is_settled",
+    "select",
+    "step",
+    "trigger_for",
+    "valid_actions",
+]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.evidence.model import UtcDatetime
@@ -51,6 +52,10 @@ class Trigger(StrEnum):
     PROCESS_GONE = "process_gone"
     TURN_SUCCEEDED = "turn_succeeded"
     TURN_CANCELLED = "turn_cancelled"
+    SETTLED = "settled"
+    """No turn runs: a pending reroute is enforced now."""
+    LATE_EFFECT = "late_effect"
+    """An effect mark of the settled attempt arrived before the next dispatch: retry and switch are revoked."""
     HANDOVER_FAILED = "handover_failed"
     """The continuation could not be built or kept, or the predecessor could not be fenced."""
     DUE = "due"
@@ -75,12 +80,16 @@ class Effect(StrEnum):
 
     SELECT = "select"
     BUILD_CONTINUATION = "build_continuation"
+    """Build the package, if an earlier attempt of the session is to be continued; it is committed with the candidate."""
     STOP_DOWNSTREAM = "stop_downstream"
+    """Stop and reap the agent, if one lives; nothing that follows starts before (R-CON-8)."""
     LAUNCH = "launch"
     SEND_PROMPT = "send_prompt"
     ARM_DEADLINE = "arm_deadline"
+    """Arm ``route.deadline``, if there is one."""
     DISARM_DEADLINE = "disarm_deadline"
-    PARK_PROMPT = "park_prompt"
+    SETTLE = "settle"
+    """No turn is running: step ``settled`` at once."""
 
 
 class Reason(StrEnum):
@@ -111,6 +120,29 @@ class Reason(StrEnum):
     CALL_ENDED = "call_ended"
 
 
+class EventKind(StrEnum):
+    """What happened to a session (R-CON-6)."""
+
+    ROUTE_CHANGING = "session.route_changing"
+    ROUTE_CHANGED = "session.route_changed"
+    CAPABILITIES_REPLACED = "session.capabilities_replaced"
+    ROUTE_WAITING = "session.route_waiting"
+    ROUTE_PENDING = "session.route_pending"
+    TURN_STARTED = "session.turn_started"
+    TURN_ENDED = "session.turn_ended"
+    TURN_FAILED = "session.turn_failed"
+    ROUTE_STOPPED = "session.route_stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class EventDraft:
+    """An event about to be written in the transaction that causes it."""
+
+    kind: EventKind
+    reason: Reason
+    params: dict[str, JsonValue] = field(default_factory=dict)
+
+
 class _Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -129,6 +161,8 @@ class Round(_Frozen):
     excluded: tuple[str, ...] = ()
     """Candidates that had their visit in this round; none is visited twice."""
     visits: tuple[Visit, ...] = ()
+    skip_once: tuple[str, ...] = ()
+    """Left out of the next selection only (``skip_now``, R-ENG-7)."""
 
     def visit(self, profile_id: str) -> Visit:
         """Return what was used of this candidate's budgets."""
@@ -158,7 +192,9 @@ class Route(_Frozen):
     """Counts towards the cap (R-ENG-5); a person's action renews it."""
     round: Round = Round()
     prior_state: State | None = None
-    """Where ``dynamic_routing_disabled`` came from."""
+    """Where ``dynamic_routing_disabled`` came from; set means that the feature flag is off."""
+    prior_reason: Reason | None = None
+    """The reason that belongs to ``prior_state``."""
     removal_pending: bool = False
     """The candidate was removed while starting; enforced on ready."""
     pinned_profile_id: str | None = None
@@ -173,6 +209,7 @@ class Route(_Frozen):
     continuation: str | None = None
     """The rendered continuation package that rides on the next prompt to another candidate (R-SAFE-5)."""
     potentially_effectful: bool = False
+    """Some attempt of this turn was not provably without effects (R-SAFE-4)."""
     native_session_id: str | None = None
     native_profile_id: str | None = None
     """The only profile that ``native_session_id`` may ever be given to (R-CON-2)."""

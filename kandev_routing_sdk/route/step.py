@@ -1,0 +1,119 @@
+"""``step()``: one transition of a route, read from the table. Pure: time, ids and what happened are arguments (R-ENG-1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final, Literal
+
+from kandev_routing_sdk.errors import DynamicRoutingDisabled, IllegalTransition, TurnInProgress
+from kandev_routing_sdk.policy import Decision, DecisionKind
+from kandev_routing_sdk.route.drafts import drafts
+from kandev_routing_sdk.route.facts import Facts
+from kandev_routing_sdk.route.guards import ACTIONS, is_settled, matching
+from kandev_routing_sdk.route.model import Effect, EventDraft, Route, State, Trigger
+from kandev_routing_sdk.route.table import Goes, Row
+from kandev_routing_sdk.route.writes import Move, apply
+
+_BY_A_PERSON: Final = frozenset({*ACTIONS, Trigger.PROMPT})
+_TRIGGERS: Final[Mapping[DecisionKind, Trigger]] = MappingProxyType(
+    {
+        DecisionKind.WAIT: Trigger.FAILED_WAIT,
+        DecisionKind.RETRY: Trigger.FAILED_RETRY,
+        DecisionKind.SKIP: Trigger.FAILED_SKIP,
+        DecisionKind.STOP: Trigger.FAILED_STOP,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One step that may be committed. Until it is, nothing may act on it."""
+
+    before: Route | None
+    """None: the session begins."""
+    after: Route
+    """Same revision as before: the store raises it with the commit."""
+    effects: tuple[Effect, ...]
+    events: tuple[EventDraft, ...]
+
+
+def begin(
+    session_id: str,
+    logical_profile_id: str,
+    *,
+    now: datetime,
+    prompt: str | None = None,
+    kind: Literal["session", "utility"] = "session",
+    profile_version: int = 1,
+    owner_id: str | None = None,
+    owner_until: datetime | None = None,
+) -> Transition:
+    """Return the first state of a route: ``selecting``, with the prompt parked."""
+    route = Route(
+        session_id=session_id,
+        kind=kind,
+        logical_profile_id=logical_profile_id,
+        profile_version=profile_version,
+        prompt_number=0 if prompt is None else 1,
+        parked_prompt=prompt,
+        owner_id=owner_id,
+        owner_until=owner_until,
+        created_at=now,
+        updated_at=now,
+    )
+    return Transition(None, route, (Effect.SELECT,), ())
+
+
+def step(route: Route, trigger: Trigger, facts: Facts | None = None, *, now: datetime) -> Transition:
+    """Take the one row of the table that fits.
+
+    Raises :class:`~kandev_routing_sdk.errors.TurnInProgress` for a prompt or an action while a turn is on its way,
+    :class:`~kandev_routing_sdk.errors.DynamicRoutingDisabled` for one while the feature flag is off,
+    :class:`~kandev_routing_sdk.errors.IllegalTransition` for every other pair that the table does not list, and
+    :class:`~kandev_routing_sdk.errors.UsageError` when the row needs a fact that is missing. Each leaves everything as it was.
+    """
+    facts = facts or Facts()
+    row = matching(route, trigger, facts)
+    if row is None:
+        raise _refusal(route, trigger)
+    changes: dict[str, Any] = {
+        "state": _next(route, row),
+        "reason": facts.reason or row.reason or route.reason,
+        "updated_at": now,
+    }
+    if facts.owner_id is not None:
+        changes |= {"owner_id": facts.owner_id, "owner_until": facts.owner_until}
+    after = route.model_copy(update=changes)
+    move = Move(route, trigger, facts)
+    for write in row.writes:
+        after = apply(write, after, move)
+    return Transition(route, after, row.effects, drafts(row.events, route, after, facts))
+
+
+def trigger_for(decision: Decision) -> Trigger:
+    """Return the trigger that a policy's answer to a failure is."""
+    return _TRIGGERS[decision.kind]
+
+
+def _next(route: Route, row: Row) -> State:
+    match row.to:
+        case Goes.NOWHERE:
+            return route.state
+        case Goes.BACK:
+            return route.prior_state or route.state
+        case state:
+            return state
+
+
+def _refusal(route: Route, trigger: Trigger) -> Exception:
+    if trigger in _BY_A_PERSON and route.state is not State.STOPPED:
+        if route.prior_state is not None:
+            return DynamicRoutingDisabled()
+        if trigger is Trigger.PROMPT or not is_settled(route):
+            return TurnInProgress(
+                f"session {route.session_id} has a turn on its way; wait until it ends, or stop the session"
+            )
+    return IllegalTransition(route.state, trigger)
