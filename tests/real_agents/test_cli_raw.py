@@ -5,6 +5,7 @@ When a pinned version changes, these tell which of its habits changed with it.
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -20,6 +21,7 @@ from tests.real_agents._cli import (
     CLAUDE_ARGUMENTS,
     CODEX_ARGUMENTS,
     RawRun,
+    descendants,
     group_members,
     live_processes,
     run,
@@ -182,19 +184,38 @@ def test_codex_shows_the_tool_before_the_failure(codex: _Codex) -> None:
     assert ("tool-ran\n", 1) == ((codex.cwd / "effect.txt").read_text(), ran.exit_code)
 
 
-@pytest.mark.parametrize("family", ["claude", "codex"])
-def test_sigterm_ends_the_cli_and_the_tool_it_runs(claude: _Claude, codex: _Codex, family: str) -> None:
-    """Both CLIs run a tool's command in a session of its own, outside their process group: SIGTERM must get time to work."""
+@pytest.mark.parametrize(
+    ("family", "sent", "exit_code"),
+    [
+        ("claude", signal.SIGTERM, 143),
+        ("claude", signal.SIGKILL, -signal.SIGKILL),
+        ("codex", signal.SIGTERM, -signal.SIGTERM),
+        ("codex", signal.SIGKILL, -signal.SIGKILL),
+    ],
+)
+def test_a_signal_to_the_group_and_the_tool_under_way(
+    claude: _Claude, codex: _Codex, family: str, sent: signal.Signals, exit_code: int
+) -> None:
+    """A tool's command runs in a session of its own: no signal to the group reaches it.
+
+    At SIGTERM both CLIs end it themselves, so SIGTERM must get time to work. A killed Claude leaves it behind: whoever
+    kills it has to look for its descendants first, of which the command is one.
+    """
     cli: _Claude | _Codex = claude if family == "claude" else codex
     cli.provider.set("tool_then_hang", tool_command="echo $$ > pid.txt; exec python3 -c 'import time; time.sleep(50)'")
     written = cli.cwd / "pid.txt"
     with started(cli.argv, cli.env(cli.provider, "tool_then_hang"), cli.cwd, "Hi.") as process:
         tool = int(_until(lambda: written.is_file() and written.read_text().strip()))
         assert tool not in group_members(process.pid)
-        process.send_signal(signal.SIGTERM)
+        assert tool in descendants(process.pid)
+        os.killpg(process.pid, sent)
         process.communicate(timeout=20)
-        assert {"claude": 143, "codex": -signal.SIGTERM}[family] == process.returncode
+        assert exit_code == process.returncode
         assert [] == group_members(process.pid)
+    if (family, sent) == ("claude", signal.SIGKILL):
+        time.sleep(0.5)
+        assert tool in live_processes()
+        os.kill(tool, signal.SIGKILL)
     assert _until(lambda: tool not in live_processes())
 
 
