@@ -1,0 +1,215 @@
+"""What the standard Agent Client Protocol says, read from raw frames before any schema can drop them (R-EVI-3, R-EVI-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from pydantic import JsonValue
+
+from kandev_routing_sdk.acp.replay import ChunkReplay
+from kandev_routing_sdk.evidence.model import Signal
+from kandev_routing_sdk.evidence.turn import TurnRecord
+from kandev_routing_sdk.spec.adapter import AcpFrame, AgentEvent, Exited, StderrLine
+from kandev_routing_sdk.types import Channel
+
+Frame = Mapping[str, JsonValue]
+
+NEUTRAL_UPDATES: Final = frozenset(
+    {
+        "available_commands_update",
+        "config_option_update",
+        "current_mode_update",
+        "session_info_update",
+        "usage_update",
+        "user_message_chunk",
+    }
+)
+"""Kinds of ``session/update`` that are neither output nor an effect."""
+PLAN_UPDATES: Final = frozenset({"plan", "plan_update", "plan_removed"})
+"""The model wrote or changed a plan: something it thought, so it is marked as thinking."""
+GOOD_STOPS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests"})
+"""The agent did what it could and says so. A refusal is no success, and so is every reason that is not known."""
+
+
+def as_object(value: JsonValue | None) -> Frame:
+    """Return ``value`` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_text(value: JsonValue | None) -> str:
+    """Return ``value`` if it is text, else an empty one."""
+    return value if isinstance(value, str) else ""
+
+
+class StandardAcpExtractor:
+    """Reads standard frames; adapters override the ``on_…`` methods for what their agent adds.
+
+    Everything that a frame may mean is taken for granted to be hostile: any field may be missing or of another type.
+    """
+
+    def __init__(self) -> None:
+        self._replay = ChunkReplay()
+
+    def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
+        """Interpret one event (:class:`~kandev_routing_sdk.spec.Extractor`)."""
+        if isinstance(event, AcpFrame):
+            self._frame(event, turn)
+        elif isinstance(event, StderrLine):
+            self.on_stderr(event.text, turn)
+        elif isinstance(event, Exited):
+            self.on_exit(event, turn)
+
+    # What adapters override ---------------------------------------------------------------------------------------------
+
+    def on_message_chunk(self, update: Frame, text: str, turn: TurnRecord) -> None:
+        """A piece of the answer; override it where the runtime places errors among the messages."""
+        for piece in self._replay.receive(as_text(update.get("messageId")), text):
+            turn.text(piece)
+
+    def on_session_info(self, update: Frame, turn: TurnRecord) -> None:
+        """A ``session_info_update``."""
+        del update
+        turn.acknowledged()
+
+    def on_usage(self, update: Frame, turn: TurnRecord) -> None:
+        """A ``usage_update``: how full the context is, not what the turn used."""
+        del update
+        turn.acknowledged()
+
+    def on_unknown_update(self, kind: str, update: Frame, turn: TurnRecord) -> None:
+        """A kind that nobody told us of: it may be an effect (R-SAFE-1)."""
+        del kind, update
+        turn.acknowledged()
+        turn.incomplete()
+
+    def on_notification(self, method: str, params: Frame, turn: TurnRecord) -> None:
+        """A notification other than ``session/update``.
+
+        Extensions (an underscore, ``$/``) say nothing of the turn; a standard-looking one that nobody knows may be an effect.
+        """
+        del params
+        if not method.startswith(("_", "$/")):
+            turn.incomplete()
+
+    def on_error(self, request: str, error: Frame, turn: TurnRecord) -> None:
+        """The agent answered a request with an error."""
+        self.note_error(error, turn)
+        turn.failed(request.replace("/", "_") + "_error")
+
+    def on_stop(self, reason: str, result: Frame, turn: TurnRecord) -> None:
+        """The prompt's response."""
+        del result
+        if reason in GOOD_STOPS:
+            turn.succeeded(reason)
+        elif reason == "cancelled":
+            turn.cancelled()
+        elif reason == "refusal":
+            turn.signal(Signal(channel=Channel.ACP_UPDATE, text="stop reason: refusal", data={"stopReason": "refusal"}))
+            turn.failed("refusal")
+        else:
+            turn.incomplete()
+            turn.failed("unknown_stop_reason")
+
+    def on_stderr(self, text: str, turn: TurnRecord) -> None:
+        """A line of managed standard error."""
+        if text.strip():
+            turn.signal(Signal(channel=Channel.STDERR, text=text))
+
+    def on_exit(self, event: Exited, turn: TurnRecord) -> None:
+        """The process is gone. One that goes in mid-turn fails it."""
+        self.finish(turn)
+        if not turn.ended and not event.stopped:
+            turn.failed("agent_exited")
+
+    # For overriding methods ---------------------------------------------------------------------------------------------
+
+    def note_error(self, error: Frame, turn: TurnRecord) -> None:
+        """Keep a JSON-RPC error as evidence, with its structure."""
+        code = error.get("code")
+        turn.signal(
+            Signal(
+                channel=Channel.ACP_ERROR,
+                text=as_text(error.get("message")) or None,
+                code=code if isinstance(code, (int, str)) and not isinstance(code, bool) else None,
+                data=error.get("data"),
+            )
+        )
+
+    def finish(self, turn: TurnRecord) -> None:
+        """Show what was held back as a possible replay."""
+        for piece in self._replay.flush():
+            turn.text(piece)
+
+    # Frames -------------------------------------------------------------------------------------------------------------
+
+    def _frame(self, frame: AcpFrame, turn: TurnRecord) -> None:
+        message = frame.message
+        if frame.request is not None:
+            self._response(frame.request, message, turn)
+            return
+        method, params = as_text(message.get("method")), as_object(message.get("params"))
+        if method == "session/update":
+            self._update(as_object(params.get("update")), turn)
+        elif method == "session/request_permission":
+            call = as_object(params.get("toolCall"))
+            turn.tool_call(as_text(call.get("toolCallId")), as_text(call.get("title")))
+        elif method:
+            self.on_notification(method, params, turn)
+
+    def _response(self, request: str, message: Frame, turn: TurnRecord) -> None:
+        if request == "session/prompt":
+            turn.acknowledged()
+            self.finish(turn)
+        if "error" in message or "result" not in message:
+            self.on_error(request, as_object(message.get("error")), turn)
+        elif request == "session/prompt":
+            result = as_object(message.get("result"))
+            self._usage(as_object(result.get("usage")), turn)
+            self.on_stop(as_text(result.get("stopReason")), result, turn)
+
+    def _usage(self, usage: Frame, turn: TurnRecord) -> None:
+        given, made = usage.get("inputTokens"), usage.get("outputTokens")
+        if isinstance(given, int) and isinstance(made, int) and given >= 0 and made >= 0:
+            turn.usage(given, made)
+
+    def _update(self, update: Frame, turn: TurnRecord) -> None:
+        kind = as_text(update.get("sessionUpdate"))
+        if kind == "agent_message_chunk":
+            self._message(update, turn)
+        elif kind == "agent_thought_chunk":
+            turn.thinking(as_text(as_object(update.get("content")).get("text")))
+        elif kind in {"tool_call", "tool_call_update"}:
+            self._tool(kind, update, turn)
+        elif kind in PLAN_UPDATES:
+            turn.thinking("")
+        elif kind == "session_info_update":
+            self.on_session_info(update, turn)
+        elif kind == "usage_update":
+            self.on_usage(update, turn)
+        elif kind in NEUTRAL_UPDATES:
+            turn.acknowledged()
+        else:
+            self.on_unknown_update(kind, update, turn)
+
+    def _message(self, update: Frame, turn: TurnRecord) -> None:
+        content = as_object(update.get("content"))
+        text = as_text(content.get("text"))
+        if text:
+            self.on_message_chunk(update, text, turn)
+        elif content.get("type") == "text":
+            turn.acknowledged()
+        else:
+            # an image, a resource: output that is not text; shown as nothing, but seen
+            turn.incomplete()
+            turn.acknowledged()
+
+    def _tool(self, kind: str, update: Frame, turn: TurnRecord) -> None:
+        tool_id, status = as_text(update.get("toolCallId")), as_text(update.get("status"))
+        if kind == "tool_call" or as_text(update.get("title")):
+            turn.tool_call(tool_id, as_text(update.get("title")))
+        if status in {"completed", "failed", "in_progress"}:
+            # a failed tool may have done half of its work
+            turn.tool_result(tool_id, ok={"completed": True, "failed": False}.get(status))
+        elif kind == "tool_call_update":
+            turn.tool_call(tool_id, as_text(update.get("title")))

@@ -1,0 +1,331 @@
+"""One agent process in its own group: both pipes drained, its input written aside, and always ended (R-CON-11).
+
+The leader is reaped only after the last signal to its group: while it is unreaped, no other process can get its number, so the
+group that is signalled is ours. (asyncio's own processes are reaped at once, and on Python 3.11 their ``wait`` hangs for as long
+as a grandchild holds a pipe.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+from kandev_routing_sdk.clock import Clock
+from kandev_routing_sdk.errors import ExecutableNotFound, LaunchError
+from kandev_routing_sdk.process.group import ATTEMPT_MARKER, signal_group, wait_until_empty
+from kandev_routing_sdk.process.limits import DEFAULT_LIMITS, ProcessLimits
+from kandev_routing_sdk.process.lines import Line, LineSplitter
+
+LineHandler = Callable[[Line], Awaitable[None]]
+
+_CHUNK: Final = 64 * 1024
+_POLL_S: Final = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class ExitStatus:
+    """How the leader ended; exactly one of both is set, or none when it could not be found out."""
+
+    code: int | None
+    signal: str | None
+
+    def __str__(self) -> str:
+        if self.signal is not None:
+            return f"the agent's process was killed by {self.signal}"
+        return f"the agent's process exited with code {self.code}"
+
+
+def exit_status(returncode: int | None) -> ExitStatus:
+    """Translate ``subprocess``'s return code."""
+    if returncode is None or returncode >= 0:
+        return ExitStatus(returncode, None)
+    with suppress(ValueError):
+        return ExitStatus(None, signal.Signals(-returncode).name)
+    return ExitStatus(None, f"signal {-returncode}")
+
+
+def _popen(argv: Sequence[str], environ: Mapping[str, str], cwd: Path) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(  # the caller ends it: see `stop`
+            list(argv),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(environ),
+            cwd=cwd,
+            bufsize=0,
+            start_new_session=True,
+        )
+    except FileNotFoundError as exc:
+        where = (
+            f"the folder {cwd.name!r} to start it in does not exist" if exc.filename == str(cwd) else "there is none"
+        )
+        raise ExecutableNotFound(
+            f"the agent's executable {Path(argv[0]).name!r} could not be started: {where}"
+        ) from exc
+    except (OSError, ValueError) as exc:
+        reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else "its arguments cannot be passed on"
+        raise LaunchError(f"the agent's executable {Path(argv[0]).name!r} could not be started: {reason}") from exc
+
+
+class Child:
+    """A running agent. Made by :meth:`spawn`; every one must be given to :meth:`stop`."""
+
+    def __init__(
+        self,
+        popen: subprocess.Popen[bytes],
+        *,
+        started_at: datetime,
+        limits: ProcessLimits,
+        on_stdout: LineHandler,
+        on_stderr: LineHandler,
+    ) -> None:
+        self._popen = popen
+        self.process_group: Final = popen.pid
+        self.started_at: Final = started_at
+        self._limits = limits
+        self.failure: BaseException | None = None
+        """What a line handler raised; the process is then ended."""
+        self.flooded = False
+        """Whether it said more than the total bound."""
+        self.interrupted_drain = False
+        """Whether a pipe was still open when reading stopped: something may have been said unheard."""
+        self._total = 0
+        self._outbox: deque[bytes] = deque()
+        self._outbox_bytes = 0
+        self._wake = asyncio.Event()
+        self._close_when_written = False
+        self._exited = asyncio.Event()
+        self._stopping = asyncio.Lock()
+        self._empty = False
+        self._status: ExitStatus | None = None
+        self._pipes = [p for p in (popen.stdin, popen.stdout, popen.stderr) if p is not None]
+        for pipe in self._pipes:
+            os.set_blocking(pipe.fileno(), False)
+        assert popen.stdin is not None  # noqa: S101  # all three are pipes
+        assert popen.stdout is not None  # noqa: S101
+        assert popen.stderr is not None  # noqa: S101
+        self._stdin_fd: int | None = popen.stdin.fileno()
+        self._writer = asyncio.create_task(self._write(), name="agent stdin")
+        self._stdout = asyncio.create_task(self._read(popen.stdout.fileno(), on_stdout), name="agent stdout")
+        self._stderr = asyncio.create_task(self._read(popen.stderr.fileno(), on_stderr), name="agent stderr")
+        self._waiter = asyncio.create_task(self._wait_exit(), name="agent exit")
+
+    @classmethod
+    async def spawn(
+        cls,
+        argv: Sequence[str],
+        *,
+        environ: Mapping[str, str],
+        cwd: Path,
+        attempt_id: str,
+        clock: Clock,
+        on_stdout: LineHandler,
+        on_stderr: LineHandler,
+        limits: ProcessLimits = DEFAULT_LIMITS,
+    ) -> Child:
+        """Start ``argv`` in a session of its own, marked with ``attempt_id``, and drain it from the first byte on.
+
+        Handlers run one at a time per pipe, in order. Raises :class:`~kandev_routing_sdk.errors.LaunchError` (nothing was started).
+        """
+        started_at = clock.now()
+        marked = {**environ, ATTEMPT_MARKER: attempt_id}
+        # not abandoned on cancellation: a process that was started must be known
+        popen = await anyio.to_thread.run_sync(_popen, argv, marked, cwd)
+        return cls(popen, started_at=started_at, limits=limits, on_stdout=on_stdout, on_stderr=on_stderr)
+
+    # Standard input -----------------------------------------------------------------------------------------------------
+
+    def send(self, data: bytes, *, droppable: bool = False) -> bool:
+        """Queue ``data`` for standard input; never blocks.
+
+        False when it can no longer be written or, ``droppable``, when the agent does not read what waits already.
+        """
+        if self._stdin_fd is None or self._close_when_written:
+            return False
+        if droppable and self._outbox_bytes + len(data) > self._limits.outbox_bytes:
+            return False
+        self._outbox.append(data)
+        self._outbox_bytes += len(data)
+        self._wake.set()
+        return True
+
+    def close_stdin(self) -> None:
+        """Close standard input once everything queued is written."""
+        self._close_when_written = True
+        self._wake.set()
+
+    async def _write(self) -> None:
+        fd = self._stdin_fd
+        assert fd is not None  # noqa: S101  # set by the constructor
+        try:
+            while self._outbox or not self._close_when_written:
+                if not self._outbox:
+                    self._wake.clear()
+                    await self._wake.wait()
+                    continue
+                view = memoryview(self._outbox[0])
+                while view:
+                    try:
+                        view = view[os.write(fd, view) :]
+                    except BlockingIOError:
+                        await anyio.wait_writable(fd)
+                self._outbox_bytes -= len(self._outbox.popleft())
+        except OSError:
+            # the agent closed its end: what it says on the other pipes and its exit tell why
+            self._outbox.clear()
+        finally:
+            self._stdin_fd = None
+            self._pipes[0].close()
+
+    # Standard output and error ------------------------------------------------------------------------------------------
+
+    async def _read(self, fd: int, handler: LineHandler) -> None:
+        splitter = LineSplitter(self._limits.line_bytes)
+        try:
+            while chunk := await self._chunk(fd):
+                self._total += len(chunk)
+                if self._total > self._limits.total_bytes:
+                    self._give_up(flooded=True)
+                    return
+                for line in splitter.feed(chunk):
+                    await handler(line)
+            for line in splitter.flush():
+                await handler(line)
+        except asyncio.CancelledError:
+            self.interrupted_drain = True
+            raise
+        except BaseException as exc:  # noqa: BLE001  # kept for the driver, which raises or records it
+            self.failure = self.failure or exc
+            self._give_up()
+
+    async def _chunk(self, fd: int) -> bytes:
+        while True:
+            try:
+                chunk = os.read(fd, _CHUNK)
+            except BlockingIOError:
+                await anyio.wait_readable(fd)
+                continue
+            except OSError:
+                return b""
+            # an agent that never pauses must not keep the loop for itself
+            await asyncio.sleep(0)
+            return chunk
+
+    def _give_up(self, *, flooded: bool = False) -> None:
+        self.flooded = self.flooded or flooded
+        self.interrupted_drain = True
+        signal_group(self.process_group, signal.SIGKILL)
+
+    # The end ------------------------------------------------------------------------------------------------------------
+
+    async def _wait_exit(self) -> None:
+        """Set ``_exited`` when the leader is a zombie, without reaping it."""
+        pidfd = None
+        try:
+            with suppress(AttributeError, OSError):
+                pidfd = os.pidfd_open(self.process_group)
+            while not self._leader_ended():
+                if pidfd is not None:
+                    await anyio.wait_readable(pidfd)
+                else:
+                    await anyio.sleep(_POLL_S)
+        finally:
+            if pidfd is not None:
+                os.close(pidfd)
+            self._exited.set()
+
+    def _leader_ended(self) -> bool:
+        try:
+            return os.waitid(os.P_PID, self.process_group, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:
+            return True  # somebody else in this program waits for all children
+
+    @property
+    def ended(self) -> bool:
+        """Whether the leader has exited."""
+        return self._exited.is_set()
+
+    async def wait_exited(self) -> None:
+        """Wait until the leader has exited (its children may live on)."""
+        await self._exited.wait()
+
+    async def wait_stdout_end(self) -> None:
+        """Wait until standard output is at its end (or reading it failed)."""
+        await asyncio.wait([self._stdout])
+
+    async def wait_quiet(self) -> None:
+        """Wait until the leader has exited and both pipes are at their end; children that hold one are ended after a grace."""
+        await self._exited.wait()
+        if not await self._drained(self._limits.pipe_grace_s):
+            self.interrupted_drain = True
+            signal_group(self.process_group, signal.SIGKILL)
+            await self._drained(self._limits.pipe_grace_s)
+
+    async def _drained(self, timeout_s: float) -> bool:
+        _, pending = await asyncio.wait([self._stdout, self._stderr], timeout=timeout_s)
+        return not pending
+
+    def interrupt(self) -> None:
+        """Send SIGINT to the group, as a terminal would."""
+        if self._status is None:
+            signal_group(self.process_group, signal.SIGINT)
+
+    async def stop(self) -> ExitStatus:
+        """End and reap the whole group; idempotent and shielded. EOF, TERM, KILL, each wait bounded."""
+        with anyio.CancelScope(shield=True):
+            async with self._stopping:
+                if self._status is None:
+                    self._status = await self._stop()
+        assert self._status is not None  # noqa: S101  # set above, by this call or by another
+        return self._status
+
+    @property
+    def gone(self) -> bool:
+        """After :meth:`stop`: whether the group was seen empty."""
+        return self._empty
+
+    async def _stop(self) -> ExitStatus:
+        limits = self._limits
+        self.close_stdin()
+        if not await self._exits_within(limits.eof_grace_s):
+            self._writer.cancel()
+            signal_group(self.process_group, signal.SIGTERM)
+            if not await self._exits_within(limits.term_grace_s):
+                signal_group(self.process_group, signal.SIGKILL)
+                await self._exits_within(limits.kill_grace_s)
+        # Its children, too, when it left by itself. The leader is not reaped yet: the number of the group is still ours.
+        signal_group(self.process_group, signal.SIGKILL)
+        empty = await wait_until_empty(self.process_group, limits.kill_grace_s)
+        await self._drained(limits.pipe_grace_s)
+        await self._cancel_tasks()
+        returncode = self._popen.poll() if self.ended else None
+        if returncode is None:
+            self._popen.returncode = -signal.SIGKILL  # unkillable (uninterruptible sleep): no warning can help
+        for pipe in self._pipes:
+            pipe.close()
+        self._empty = empty
+        return exit_status(returncode)
+
+    async def _exits_within(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._exited.wait(), seconds)
+        return self.ended
+
+    async def _cancel_tasks(self) -> None:
+        tasks = (self._writer, self._stdout, self._stderr, self._waiter)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,56 @@
+"""What both transports say about a process that would not start, or that ended."""
+
+from __future__ import annotations
+
+from kandev_routing_sdk.clock import Clock
+from kandev_routing_sdk.errors import LaunchError
+from kandev_routing_sdk.evidence.model import Signal
+from kandev_routing_sdk.evidence.turn import TurnRecord
+from kandev_routing_sdk.process.child import Child, ExitStatus
+from kandev_routing_sdk.process.feed import violation
+from kandev_routing_sdk.process.limits import ProcessLimits
+from kandev_routing_sdk.types import AttemptOutcome, Channel
+
+
+def launch_failed(turn: TurnRecord, error: LaunchError) -> None:
+    """Nothing was started, so nothing was sent."""
+    turn.signal(Signal(channel=Channel.EXIT, text=str(error), code=error.code))
+    turn.failed(error.code)
+
+
+def note_exit(turn: TurnRecord, status: ExitStatus) -> None:
+    """The process ended by itself. One that the SDK ended is no evidence of anything."""
+    turn.exited(status.code, status.signal)
+    if status.code != 0 or not turn.ended:
+        turn.signal(
+            Signal(
+                channel=Channel.EXIT,
+                text=str(status),
+                data={"exit_code": status.code, "exit_signal": status.signal},
+            )
+        )
+
+
+def note_child(turn: TurnRecord, child: Child, limits: ProcessLimits) -> None:
+    """Say what makes the observation of a stopped child incomplete (R-EVI-3)."""
+    if child.flooded:
+        violation(turn, f"the agent said more than {limits.total_bytes} bytes and was ended", "output_flood")
+        turn.failed("protocol_violation")
+    if child.interrupted_drain or child.failure is not None:
+        turn.incomplete()
+    if not child.gone:
+        turn.incomplete()
+        violation(turn, "processes of the agent could not be ended", "unkillable")
+
+
+def settle(turn: TurnRecord, *, asked_to_cancel: bool, clock: Clock, otherwise: str) -> None:
+    """Make sure that the turn ended, and that only one that was asked to is cancelled."""
+    outcome = turn.report(clock.now()).outcome if turn.ended else None
+    if outcome is AttemptOutcome.SUCCESS:
+        return
+    if asked_to_cancel:
+        turn.cancelled()
+    elif outcome is AttemptOutcome.CANCELLED:
+        turn.failed("cancelled")
+    elif outcome is None:
+        turn.failed(otherwise)

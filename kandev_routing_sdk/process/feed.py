@@ -1,0 +1,93 @@
+"""Hands events to an adapter's extractor without trusting it, and tells when the first sign of the turn came back."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from kandev_routing_sdk.evidence.model import Signal
+from kandev_routing_sdk.evidence.turn import TurnRecord
+from kandev_routing_sdk.process.limits import ProcessLimits
+from kandev_routing_sdk.process.lines import Line
+from kandev_routing_sdk.spec.adapter import AgentEvent, Extractor, StderrLine
+from kandev_routing_sdk.types import Channel, Delivery
+
+OnFirstSign = Callable[[], Awaitable[None] | None]
+
+
+async def call_host(result: Awaitable[None] | None) -> None:
+    """Finish a host callback that may or may not be a coroutine function."""
+    if inspect.isawaitable(result):
+        await result
+
+
+def violation(turn: TurnRecord, what: str, reason: str) -> None:
+    """Note that the agent broke its protocol or its bounds; ``what`` is a sentence of ours and quotes nothing of it."""
+    turn.signal(
+        Signal(channel=Channel.AGENT_NOTICE, text=what, code="protocol_violation", data={"violation": reason}),
+    )
+
+
+class TurnFeed:
+    """One extractor, one turn."""
+
+    def __init__(
+        self, extractor: Extractor, turn: TurnRecord, on_first_sign: OnFirstSign | None, limits: ProcessLimits
+    ) -> None:
+        self._extractor = extractor
+        self.turn: Final = turn
+        self._on_first_sign = on_first_sign
+        self._limits = limits
+        self._stderr_lines = 0
+        self._stderr_tail: deque[StderrLine] = deque(maxlen=limits.stderr_tail)
+        self.broken: Final = asyncio.Event()
+        """The adapter raised; nothing more is given to it."""
+        self.ended: Final = asyncio.Event()
+        """The extractor said how the turn ended."""
+
+    async def receive(self, event: AgentEvent) -> None:
+        """Give one event to the extractor. Raises only what the host's own callback raises."""
+        if not self.broken.is_set():
+            try:
+                self._extractor.receive(event, self.turn)
+            except Exception as exc:  # noqa: BLE001  # R-PLG-2: an adapter's fault is the turn's, not the router's
+                self._adapter_failed(exc)
+        if self.turn.ended:
+            self.ended.set()
+        if self._on_first_sign is not None and self.turn.effects.delivery is Delivery.ACKNOWLEDGED:
+            call, self._on_first_sign = self._on_first_sign, None
+            await call_host(call())
+
+    async def stderr(self, line: Line) -> None:
+        """Pass on standard error: the first lines at once, of a flood only the last ones, at the end."""
+        event = StderrLine(line.text, truncated=line.truncated)
+        self._stderr_lines += 1
+        if self._stderr_lines <= self._limits.stderr_lines:
+            await self.receive(event)
+        else:
+            self._stderr_tail.append(event)
+
+    async def flush_stderr(self) -> None:
+        """Pass on the last lines of a flood, and how many were left out."""
+        dropped = self._stderr_lines - self._limits.stderr_lines - len(self._stderr_tail)
+        if dropped > 0:
+            violation(self.turn, f"{dropped} lines of standard error were not read", "stderr_flood")
+        while self._stderr_tail:
+            await self.receive(self._stderr_tail.popleft())
+        self._stderr_lines = min(self._stderr_lines, self._limits.stderr_lines)
+
+    def _adapter_failed(self, exc: Exception) -> None:
+        self.turn.incomplete()
+        self.turn.signal(
+            Signal(
+                channel=Channel.AGENT_NOTICE,
+                text="the adapter could not interpret what its agent said",
+                code="adapter",
+                data={"adapter_error": type(exc).__name__},
+            )
+        )
+        self.turn.failed("adapter_error")
+        self.broken.set()

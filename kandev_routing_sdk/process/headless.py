@@ -1,0 +1,155 @@
+"""A headless agent: one process for one prompt, which goes to standard input (R-SAFE-6: quiet is EOF and reap)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Final
+
+import anyio
+
+from kandev_routing_sdk.clock import Clock
+from kandev_routing_sdk.errors import LaunchError
+from kandev_routing_sdk.evidence.turn import TurnRecord
+from kandev_routing_sdk.ports import Ready
+from kandev_routing_sdk.process.child import Child
+from kandev_routing_sdk.process.endings import launch_failed, note_child, note_exit, settle
+from kandev_routing_sdk.process.feed import OnFirstSign, TurnFeed, call_host
+from kandev_routing_sdk.process.limits import DEFAULT_LIMITS, ProcessLimits
+from kandev_routing_sdk.process.lines import Line
+from kandev_routing_sdk.spec.adapter import Exited, Extractor, LaunchPlan, StdoutLine
+
+OnSpawn = Callable[[int, datetime], Awaitable[None] | None]
+
+
+class HeadlessDownstream:
+    """Drives one headless agent for one attempt; implements :class:`~kandev_routing_sdk.ports.Downstream`.
+
+    ``on_spawn(process_group, started_at)`` is called (and awaited) right after the spawn and before the prompt is written;
+    ``on_first_sign()`` when the first event of the turn came back. What they raise ends the process and is raised by
+    :meth:`prompt`; what the agent or the adapter does never raises.
+    """
+
+    def __init__(
+        self,
+        plan: LaunchPlan,
+        extractor: Extractor,
+        *,
+        attempt_id: str,
+        clock: Clock,
+        on_spawn: OnSpawn | None = None,
+        on_first_sign: OnFirstSign | None = None,
+        limits: ProcessLimits = DEFAULT_LIMITS,
+    ) -> None:
+        self._plan: Final = plan
+        self._extractor: Final = extractor
+        self._attempt_id: Final = attempt_id
+        self._clock: Final = clock
+        self._on_spawn: Final = on_spawn
+        self._on_first_sign: Final = on_first_sign
+        self._limits: Final = limits
+        self._child: Child | None = None
+        self._cancel_asked = False
+        self._stop_asked = False
+
+    @property
+    def reaped(self) -> bool:
+        """Whether no process of this attempt can act any more."""
+        return self._child is None or self._child.gone
+
+    async def start(self, turn: TurnRecord) -> Ready | None:
+        """Return at once: a headless agent starts with its prompt."""
+        del turn
+        return Ready()
+
+    async def prompt(self, text: str, turn: TurnRecord) -> None:
+        """Run the agent on ``text`` until it is gone; see :class:`~kandev_routing_sdk.ports.Downstream`."""
+        if self._asked_to_end():
+            turn.cancelled()
+            return
+        feed = TurnFeed(self._extractor, turn, self._on_first_sign, self._limits)
+        try:
+            child = await self._spawn(feed)
+        except LaunchError as exc:
+            launch_failed(turn, exc)
+            return
+        by_itself = False
+        try:
+            await self._run(text, child, feed)
+            by_itself = child.ended and not self._asked_to_end()
+        finally:
+            status = await child.stop()
+        note_child(turn, child, self._limits)
+        if child.failure is not None:
+            turn.failed("interrupted")
+            raise child.failure
+        await feed.flush_stderr()
+        if by_itself:
+            note_exit(turn, status)
+        await feed.receive(Exited(status.code, status.signal, stopped=not by_itself))
+        settle(turn, asked_to_cancel=self._asked_to_end(), clock=self._clock, otherwise="no_result")
+
+    async def cancel(self) -> None:
+        """Interrupt the whole group; end it when it does not go within ``cancel_grace_s``."""
+        self._cancel_asked = True
+        if self._child is None:
+            return
+        self._child.interrupt()
+        with anyio.move_on_after(self._limits.cancel_grace_s):
+            await self._child.wait_exited()
+            return
+        await self._child.stop()
+
+    async def stop(self) -> None:
+        """End and reap the whole process group; idempotent and shielded."""
+        self._stop_asked = True
+        if self._child is not None:
+            await self._child.stop()
+
+    def _asked_to_end(self) -> bool:
+        return self._cancel_asked or self._stop_asked
+
+    async def _spawn(self, feed: TurnFeed) -> Child:
+        async def on_stdout(line: Line) -> None:
+            if line.truncated:
+                feed.turn.incomplete()
+            await feed.receive(StdoutLine(line.text, truncated=line.truncated))
+
+        self._child = await Child.spawn(
+            self._plan.argv,
+            environ=self._plan.environ,
+            cwd=self._plan.cwd,
+            attempt_id=self._attempt_id,
+            clock=self._clock,
+            on_stdout=on_stdout,
+            on_stderr=feed.stderr,
+            limits=self._limits,
+        )
+        return self._child
+
+    async def _run(self, text: str, child: Child, feed: TurnFeed) -> None:
+        if not self._plan.stdin_prompt:
+            feed.turn.sent()  # it travelled with the spawn
+        if self._on_spawn is not None:
+            await call_host(self._on_spawn(child.process_group, child.started_at))
+        if self._asked_to_end():
+            return
+        if self._plan.stdin_prompt:
+            feed.turn.sent()
+            child.send(text.encode("utf-8", "replace"))
+        child.close_stdin()
+        waits = (asyncio.create_task(child.wait_quiet()), asyncio.create_task(self._over(feed)))
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+            await asyncio.gather(*waits, return_exceptions=True)
+
+    async def _over(self, feed: TurnFeed) -> None:
+        """Return when there is no reason to let the process live on."""
+        await feed.ended.wait()
+        if not feed.broken.is_set():
+            with anyio.move_on_after(self._limits.linger_s):
+                await feed.broken.wait()
