@@ -56,7 +56,7 @@ def to_re2(pattern: str) -> str:
         elif char == "]":
             in_class = False
         elif char == " ":
-            out.append(r"\s" if in_class else r"\s+")
+            out.append(r"\s" if in_class else r"(?:\s+)")
             continue
         elif char == "'":
             out.append("'’" if in_class else "['’]")
@@ -127,7 +127,7 @@ class Matcher:
             if not others:
                 kept.append(line)
         rules, interim = self._named(self._hits("\n".join(kept)), view) if kept else ([], False)
-        return [r for r in rules if not r.foreign], interim, list(dict.fromkeys(left_out or foreign))
+        return [r for r in rules if not r.foreign], interim, list(dict.fromkeys(left_out))
 
     def _hits(self, text: str) -> list[int]:
         return self._set.Match(text) or []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +18,7 @@ _MAX_ATTEMPTS: Final = 8
 """How many opening brackets of a text are tried as the start of a document."""
 _MAX_LEAVES: Final = 32
 _MAX_DEPTH: Final = 6
+_LOWEST_STATUS, _HIGHEST_STATUS = 100, 599
 _SPEAKING_KEYS: Final = frozenset(
     {
         "message",
@@ -34,10 +35,25 @@ _SPEAKING_KEYS: Final = frozenset(
 )
 """Keys of structured data whose strings are words of the runtime, to be read like text."""
 _DECODER: Final = json.JSONDecoder(strict=False)
-_STATUS: Final = re2.compile(
-    r"(?i)(?:\bapi error:?|\bunexpected status(?: code)?:?|\blast status:?|\bhttp(?:/\d(?:\.\d)?)?(?: status)?:?|"
-    r"\bstatus(?:[_ ]?code)?[\"']?\s*[=:]?|\berror code:?|\bapi returned|\brequest rejected|\brequest failed with status code)"
+_PROVIDER_STATUS: Final = re2.compile(
+    r"(?i)(?:\bapi error:?|\bunexpected status(?: code)?:?|\blast status:?|\berror code:?|\bapi returned|\brequest rejected)"
     r"\s*[(\[]?([1-5]\d\d)\b"
+)
+"""An agent's words for its provider's answer."""
+_ANY_STATUS: Final = re2.compile(
+    r"(?i)(?:\bhttp(?:/\d(?:\.\d)?)?(?: status)?:?|\bstatus(?:[_ ]?code)?[\"']?\s*[=:]?|\berror:)\s*[(\[]?([1-5]\d\d)\b"
+)
+"""Words that anybody may use: not on stderr, where anybody may speak."""
+_STATUS_PATHS: Final = (
+    ("api_error_status",),
+    ("error_status",),
+    ("statusCode",),
+    ("status",),
+    ("error", "statusCode"),
+    ("error", "data", "statusCode"),
+    ("data", "statusCode"),
+    ("error", "code"),
+    ("error", "status"),
 )
 _HEADER_LINE: Final = re2.compile(r"(?m)^([A-Za-z][A-Za-z0-9-]{1,63}):[ \t]*(\S.*?)[ \t\r]*$")
 _BLOCK_START: Final = re2.compile(r"^\s*HTTP/[\d.]+ \d{3}")
@@ -87,15 +103,26 @@ def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False) -> V
         phase=signal.phase or evidence.phase,
         text="\n".join(words),
         documents=tuple(documents[:_MAX_DOCUMENTS]),
-        status=signal.http_status if signal.http_status is not None else status_in(text),
+        status=_status(signal, text, documents),
         headers=headers,
         synthetic=synthetic,
     )
 
 
-def status_in(text: str) -> int | None:
-    """Return the HTTP status that ``text`` names as one (never a bare number), or None."""
-    found = _STATUS.search(text) if text else None
+def _status(signal: Signal, text: str, documents: Sequence[JsonValue]) -> int | None:
+    """Return the HTTP status: the signal's own, a document's, or one that the words name as one (never a bare number)."""
+    if signal.http_status is not None:
+        return signal.http_status
+    for document in documents[:_MAX_DOCUMENTS]:
+        for path in _STATUS_PATHS:
+            for value in find(document, path):
+                if isinstance(value, int) and _LOWEST_STATUS <= value <= _HIGHEST_STATUS:
+                    return int(value)
+    if not text:
+        return None
+    found = _PROVIDER_STATUS.search(text)
+    if found is None and signal.channel is not Channel.STDERR:
+        found = _ANY_STATUS.search(text)
     return int(found.group(1)) if found else None
 
 

@@ -1,0 +1,203 @@
+"""The wire form: one evidence record in, one result out (`classify --jsonl`)."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pydantic import BaseModel, JsonValue, ValidationError
+from pydantic_core import ErrorDetails
+
+from kandev_routing_sdk.catalogue.classification import Classification
+from kandev_routing_sdk.catalogue.classify import automatic
+from kandev_routing_sdk.errors import InputDataError
+from kandev_routing_sdk.evidence.model import Effects, Evidence, Signal
+from kandev_routing_sdk.evidence.sanitise import Sanitiser
+from kandev_routing_sdk.types import Channel, Code, Confidence, Delivery, ErrorClass, Phase, Scope
+
+RecordId = str | int | None
+MAX_SIGNALS: Final = 4096
+"""Signals that one record may bring. More than an adapter's envelope holds: a record may be a whole log."""
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_MODELS: Final[Mapping[str, type[BaseModel]]] = {"evidence": Evidence, "signals": Signal, "effects": Effects}
+_CHOICES: Final[Mapping[str, Sequence[str]]] = {
+    "channel": [c.value for c in Channel],
+    "phase": [p.value for p in Phase],
+    "delivery": [d.value for d in Delivery],
+}
+
+
+def parse_record(record: JsonValue, index: int, *, sanitiser: Sanitiser | None = None) -> tuple[RecordId, Evidence]:
+    """Read one record: its id as given, and its evidence, sanitised (R-EVI-5).
+
+    Args:
+        record: what one line held.
+        index: its number, counted from 1, for the error message.
+        sanitiser: a host's own; default a plain one.
+
+    Raises:
+        InputDataError: the record is not what it must be; one sentence that names the field and the way out.
+    """
+    if not isinstance(record, dict):
+        raise InputDataError(
+            f'record {index}: it is {_kind(record)}; a record is an object: {{"id": …, "evidence": {{…}}}}'
+        )
+    given = record.get("id")
+    if given is not None and (isinstance(given, bool) or not isinstance(given, (str, int))):
+        raise InputDataError(f"record {index}: id: it is {_kind(given)}; give it a string or a whole number")
+    where = f"record {index}" if given is None else f"record {index} (id {given!s:.64})"
+    if "evidence" not in record:
+        raise InputDataError(
+            f"{where}: evidence is missing; put family, phase and signals in it{_near('evidence', record)}"
+        )
+    try:
+        evidence = Evidence.model_validate(record["evidence"])
+    except ValidationError as e:
+        raise InputDataError(f"{where}: {_sentence(e.errors(include_url=False)[0])}") from None
+    except RecursionError:
+        raise InputDataError(f"{where}: evidence is nested too deeply; flatten its data") from None
+    if len(evidence.signals) > MAX_SIGNALS:
+        raise InputDataError(
+            f"{where}: evidence.signals: {len(evidence.signals)} signals; at most {MAX_SIGNALS} are read"
+        )
+    return given, clean(evidence, sanitiser or Sanitiser())
+
+
+def clean(evidence: Evidence, sanitiser: Sanitiser) -> Evidence:
+    """Return ``evidence`` without secrets; its structure and whole length stay, so that a decisive word counts anywhere."""
+    return evidence.model_copy(update={"signals": tuple(_clean(s, sanitiser) for s in evidence.signals)})
+
+
+def _clean(signal: Signal, sanitiser: Sanitiser) -> Signal:
+    return signal.model_copy(
+        update={
+            "text": None if signal.text is None else sanitiser.text(signal.text),
+            "data": None if signal.data is None else sanitiser.value(signal.data),
+            "headers": None if signal.headers is None else sanitiser.headers(signal.headers),
+        }
+    )
+
+
+def result_record(record_id: RecordId, classification: Classification, evidence: Evidence) -> dict[str, JsonValue]:
+    """Return the result line of one record."""
+    c = classification
+    hint: JsonValue = None
+    if c.hint is not None:
+        hint = {"source": c.hint.source, "written": c.hint.written, "zone": c.hint.zone}
+    return {
+        "id": record_id,
+        "code": c.code.value,
+        "class": c.error_class.value,
+        "confidence": c.confidence.value,
+        "scope": c.scope.value,
+        "classifier_rule": c.classifier_rule,
+        "catalogue_version": c.catalogue_version,
+        "provider_id": c.provider_id,
+        "model_id": c.model_id,
+        "phase": c.phase.value,
+        "occurred_at": _time(c.occurred_at),
+        "retry_after_s": None if c.retry_after is None else _number(c.retry_after.total_seconds()),
+        "reset_at": _time(c.reset_at),
+        "hint": hint,
+        "automatic": automatic(c, evidence),
+        "safe_excerpt": c.safe_excerpt,
+    }
+
+
+def evidence_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a record. Keys beside ``id`` and ``evidence`` are allowed and ignored."""
+    schema = Evidence.model_json_schema(mode="validation", ref_template="#/$defs/{model}")
+    definitions = schema.pop("$defs", {})
+    return {
+        "$schema": _DIALECT,
+        "title": "Evidence record",
+        "type": "object",
+        "required": ["evidence"],
+        "properties": {"id": {"type": ["string", "integer", "null"]}, "evidence": {"$ref": "#/$defs/Evidence"}},
+        "$defs": {**definitions, "Evidence": schema},
+    }
+
+
+def result_schema() -> dict[str, Any]:
+    """Return the JSON Schema of a result."""
+    text: dict[str, Any] = {"type": ["string", "null"]}
+    time: dict[str, Any] = {"type": ["string", "null"], "format": "date-time"}
+    hint = {
+        "type": ["object", "null"],
+        "additionalProperties": False,
+        "required": ["source", "written", "zone"],
+        "properties": {
+            "source": {"enum": ["header", "field", "text"]},
+            "written": {"type": "string"},
+            "zone": {"enum": ["text", "adapter", "utc", "none"]},
+        },
+    }
+    properties: dict[str, Any] = {
+        "id": {"type": ["string", "integer", "null"]},
+        "code": {"enum": [c.value for c in Code]},
+        "class": {"enum": [c.value for c in ErrorClass]},
+        "confidence": {"enum": [c.value for c in Confidence]},
+        "scope": {"enum": [s.value for s in Scope]},
+        "classifier_rule": text,
+        "catalogue_version": {"type": "string"},
+        "provider_id": text,
+        "model_id": text,
+        "phase": {"enum": [p.value for p in Phase]},
+        "occurred_at": time,
+        "retry_after_s": {"type": ["number", "null"], "minimum": 0},
+        "reset_at": time,
+        "hint": hint,
+        "automatic": {"type": "boolean"},
+        "safe_excerpt": {"type": ["string", "null"], "maxLength": 4096},
+    }
+    return {
+        "$schema": _DIALECT,
+        "title": "Classification result",
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(properties),
+        "properties": properties,
+    }
+
+
+def _time(value: Any) -> str | None:  # noqa: ANN401  (a datetime in UTC, or None)
+    return None if value is None else value.isoformat().replace("+00:00", "Z")
+
+
+def _number(seconds: float) -> int | float:
+    return int(seconds) if seconds.is_integer() else seconds
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "null"
+    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
+    return names.get(type(value), type(value).__name__)
+
+
+def _sentence(error: ErrorDetails) -> str:
+    loc = [p for i, p in enumerate(error["loc"]) if not (i and error["loc"][i - 1] == "code" and p in {"int", "str"})]
+    path = "evidence" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in loc)
+    last = str(loc[-1]) if loc else "evidence"
+    if error["type"] == "extra_forbidden":
+        parent = next((str(p) for p in reversed(loc[:-1]) if isinstance(p, str)), "evidence")
+        model = _MODELS.get(parent, Evidence)
+        what = {"signals": "a signal"}.get(parent, parent)
+        known = list(model.model_fields)
+        return f"{path} is no field of {what}{_near(last, known) or '; its fields are ' + ', '.join(known)}"
+    if error["type"] == "missing":
+        given = error["input"] if isinstance(error["input"], dict) else {}
+        return f"{path} is missing; give it{_near(last, given)}"
+    if error["type"] == "enum" and last in _CHOICES:
+        choices = _CHOICES[last]
+        value = str(error["input"])[:64]
+        return f"{path}: {value!r} is none of {', '.join(choices)}{_near(value, choices)}"
+    if error["type"].startswith("timezone"):
+        return f"{path}: the time has no zone; write it as 2026-04-29T14:58:12Z"
+    return f"{path}: {error['msg'][:1].lower()}{error['msg'][1:]}, not {_kind(error['input'])}"
+
+
+def _near(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f"; did you mean {close[0]!r}?" if close and close[0] != name else ""
