@@ -1,1 +1,97 @@
-"""Route one prompt to the first agent profile that can do it."""
+"""Route one prompt to the first agent profile that can do it, and never twice.
+
+Everything public is listed in ``__all__``; anything else may move. Names are loaded when they are first used, so that importing
+the package costs nothing (R-PRF-4).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kandev_routing_sdk.catalogue.classification import Classification
+    from kandev_routing_sdk.door import explain, route_once, route_once_async
+    from kandev_routing_sdk.errors import RoutingError
+    from kandev_routing_sdk.evidence.model import Evidence, Signal
+    from kandev_routing_sdk.policy import Decision
+    from kandev_routing_sdk.results import (
+        AttemptReport,
+        CallActionRequired,
+        CallCancelled,
+        CallFailed,
+        CallNoCandidate,
+        CallResult,
+        CallTimedOut,
+        CallWaiting,
+        Explanation,
+        Progress,
+    )
+    from kandev_routing_sdk.router import Router
+    from kandev_routing_sdk.settings import Settings, load_settings
+    from kandev_routing_sdk.types import Code, ErrorClass
+
+_HOMES = (
+    ("catalogue.classification", ("Classification",)),
+    ("door", ("explain", "route_once", "route_once_async")),
+    ("errors", ("RoutingError",)),
+    ("evidence.model", ("Evidence", "Signal")),
+    ("policy", ("Decision",)),
+    (
+        "results",
+        (
+            "AttemptReport",
+            "CallActionRequired",
+            "CallCancelled",
+            "CallFailed",
+            "CallNoCandidate",
+            "CallResult",
+            "CallTimedOut",
+            "CallWaiting",
+            "Explanation",
+            "Progress",
+        ),
+    ),
+    ("router", ("Router",)),
+    ("settings", ("Settings", "load_settings")),
+    ("types", ("Code", "ErrorClass")),
+)
+
+__all__ = [
+    "AttemptReport",
+    "CallActionRequired",
+    "CallCancelled",
+    "CallFailed",
+    "CallNoCandidate",
+    "CallResult",
+    "CallTimedOut",
+    "CallWaiting",
+    "Classification",
+    "Code",
+    "Decision",
+    "ErrorClass",
+    "Evidence",
+    "Explanation",
+    "Progress",
+    "Router",
+    "RoutingError",
+    "Settings",
+    "Signal",
+    "explain",
+    "load_settings",
+    "route_once",
+    "route_once_async",
+]
+
+
+def __getattr__(name: str) -> object:
+    for home, names in _HOMES:
+        if name in names:
+            value: object = getattr(import_module(f"{__name__}.{home}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *(name for name in globals() if name.startswith("_"))]

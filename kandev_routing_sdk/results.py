@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import TypeAlias
 
-from pydantic import JsonValue
-
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.errors import RoutingError
 from kandev_routing_sdk.evidence.model import Effects
 from kandev_routing_sdk.evidence.updates import AgentUpdate, Usage
-from kandev_routing_sdk.policy import Decision
-from kandev_routing_sdk.types import AttemptOutcome
+from kandev_routing_sdk.policy import Decision, PolicyDocument
+from kandev_routing_sdk.route.select import WalkEntry
+from kandev_routing_sdk.types import AttemptOutcome, ProfileKind
 
 
 class CallOutcome(StrEnum):
@@ -191,6 +191,13 @@ class CallFailed(RoutingError):
         return self.message
 
 
+class CallNoCandidate(CallFailed):
+    """No candidate is enabled, compatible and launchable; nothing was started."""
+
+    code = "call_no_candidate"
+    exit_code = 69
+
+
 class CallWaiting(CallFailed):
     """Nobody can answer now, and somebody can at ``result.deadline``."""
 
@@ -223,31 +230,18 @@ class CallCancelled(CallFailed):
 
 
 @dataclass(frozen=True, slots=True)
-class WalkStep:
-    """One candidate of a selection walk: what ``explain`` prints."""
-
-    profile_id: str
-    family: str
-    eligible: bool
-    chosen: bool
-    reason: str
-    detail: str
-    until: datetime | None = None
-    provider_id: str | None = None
-    model_id: str | None = None
-    keys: tuple[str, ...] = ()
-    policy: dict[str, JsonValue] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class Explanation:
     """The selection walk without claiming anything (R-ENG-3)."""
 
     profile_id: str
-    kind: str
-    steps: tuple[WalkStep, ...]
+    kind: ProfileKind
+    enabled: bool
+    """False: the feature flag is off, and a dynamic profile would be refused."""
+    walk: tuple[WalkEntry, ...]
     chosen_profile_id: str | None
     earliest: datetime | None
     """When some candidate recovers by itself, if nobody is free now."""
-    enabled: bool = True
-    """False: the feature flag is off."""
+    policies: Mapping[str, PolicyDocument] = field(default_factory=dict)
+    """Each candidate's policy, by profile id."""
+    argv: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """What each launchable candidate would be started with, secrets masked."""

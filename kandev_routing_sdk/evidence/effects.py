@@ -5,10 +5,14 @@ Marks only ever go up: nothing that was seen can be unseen.
 
 from __future__ import annotations
 
+from typing import Final
+
 from kandev_routing_sdk.evidence.model import Effects
 from kandev_routing_sdk.types import Confidence, Delivery, ErrorClass
 
-_RANK = {Delivery.NOT_SENT: 0, Delivery.UNKNOWN: 1, Delivery.SENT: 2, Delivery.ACKNOWLEDGED: 3}
+NOTHING_SENT: Final = Effects(delivery=Delivery.NOT_SENT, complete=True)
+"""The marks of an attempt that was never started."""
+_RANK: Final = {Delivery.NOT_SENT: 0, Delivery.UNKNOWN: 1, Delivery.SENT: 2, Delivery.ACKNOWLEDGED: 3}
 
 
 class EffectLedger:

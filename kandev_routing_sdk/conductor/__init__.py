@@ -1,0 +1,10 @@
+"""Runs what a committed decision lists, and turns what comes back into the next decision. Holds no policy."""
+
+from __future__ import annotations
+
+from kandev_routing_sdk.conductor.candidates import Field, rejected_of, survey
+from kandev_routing_sdk.conductor.drive import Drive
+from kandev_routing_sdk.conductor.engine import Engine, Tell, Work
+from kandev_routing_sdk.conductor.tasks import alongside, in_thread
+
+__all__ = ["Drive", "Engine", "Field", "Tell", "Work", "alongside", "in_thread", "rejected_of", "survey"]

@@ -1,0 +1,146 @@
+"""One attempt: its agent, its record, its leases. Knows nothing of routes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from kandev_routing_sdk.conductor.engine import Engine
+from kandev_routing_sdk.conductor.judge import Lease, Verdict
+from kandev_routing_sdk.conductor.launch import Prepared
+from kandev_routing_sdk.conductor.tasks import in_thread
+from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord, TurnReport
+from kandev_routing_sdk.evidence.updates import AgentUpdate
+from kandev_routing_sdk.ports import AttemptRecord, Downstream
+from kandev_routing_sdk.process import HeadlessDownstream
+from kandev_routing_sdk.results import AttemptReport
+from kandev_routing_sdk.types import AttemptOutcome, Delivery, DispatchMark, Transport
+
+if TYPE_CHECKING:
+    from kandev_routing_sdk.acp import AcpDownstream
+
+
+class Marks:
+    """The durable marks of a committed attempt (state machine, Dispatch marks)."""
+
+    def __init__(self, engine: Engine, record: AttemptRecord) -> None:
+        self._store = engine.store
+        self.record = record
+
+    async def on_spawn(self, process_group: int, started_at: datetime) -> None:
+        """Remember the process group, so that a taker-over can reap it."""
+        await self._keep(replace(self.record, process_group=process_group, process_started_at=started_at))
+
+    async def on_first_sign(self) -> None:
+        """Something of the turn came back."""
+        if self.record.mark is DispatchMark.DISPATCHING:
+            await self._keep(replace(self.record, mark=DispatchMark.DELIVERED))
+
+    async def _keep(self, record: AttemptRecord) -> None:
+        self.record = record
+        await in_thread(self._store.mark_attempt, record)
+
+
+@dataclass(slots=True)
+class Attempt:
+    """A committed attempt and what runs for it."""
+
+    marks: Marks
+    prepared: Prepared
+    lease: Lease
+    downstream: Downstream
+    turn: TurnRecord
+
+    @property
+    def record(self) -> AttemptRecord:
+        """The attempt's row as it is now."""
+        return self.marks.record
+
+    def dispatching(self) -> AttemptRecord:
+        """Return the record with its prompt about to leave; commit it before anything can leave."""
+        self.marks.record = replace(self.record, mark=DispatchMark.DISPATCHING)
+        return self.record
+
+    def settled(self, report: TurnReport, verdict: Verdict, now: datetime) -> AttemptRecord:
+        """Return the record as it will stay (R-ENG-11)."""
+        usage = report.usage
+        self.marks.record = replace(
+            self.record,
+            mark=DispatchMark.SETTLED,
+            outcome=verdict.outcome,
+            stop_reason=report.stop_reason,
+            served_model=report.model,
+            effects=report.effects,
+            evidence=report.evidence,
+            classification=verdict.classification,
+            decision=verdict.decision,
+            input_tokens=usage.input_tokens if usage else None,
+            output_tokens=usage.output_tokens if usage else None,
+            inner_retries=report.inner_retries,
+            settled_at=now,
+        )
+        return self.record
+
+    def report(self, report: TurnReport, verdict: Verdict) -> AttemptReport:
+        """Return what the caller is told."""
+        return AttemptReport(
+            ordinal=self.record.ordinal,
+            generation=self.record.generation,
+            execution_profile_id=self.record.execution_profile_id,
+            family=self.record.family,
+            outcome=verdict.outcome,
+            automatic=verdict.automatic,
+            inner_retries=report.inner_retries,
+            effects=report.effects,
+            provider_id=self.record.provider_id,
+            model=report.model or self.record.model_id,
+            usage=report.usage,
+            classification=verdict.classification,
+            decision=verdict.decision,
+        )
+
+    def unfinished_outcome(self) -> AttemptOutcome:
+        """How an attempt ends that the caller gave up on: silent when nothing ever came back."""
+        quiet = self.turn.effects.delivery is not Delivery.ACKNOWLEDGED
+        return AttemptOutcome.SILENT if quiet else AttemptOutcome.CANCELLED
+
+
+def make_attempt(
+    engine: Engine, record: AttemptRecord, prepared: Prepared, lease: Lease, emit: Callable[[AgentUpdate], None]
+) -> Attempt:
+    """Put together what runs for a committed attempt. Starts nothing.
+
+    Raises whatever the adapter's ``extractor()`` raises.
+    """
+    plan = prepared.plan
+    turn = TurnRecord(
+        TurnContext(
+            family=record.family,
+            session_id=record.session_id,
+            generation=record.generation,
+            prompt=record.prompt_number,
+            attempt_id=record.attempt_id,
+            provider_id=record.provider_id,
+            model_id=record.model_id,
+            local_zone=plan.local_zone,
+        ),
+        prepared.cleaner,
+        emit,
+    )
+    marks = Marks(engine, record)
+    drives: type[HeadlessDownstream | AcpDownstream] = HeadlessDownstream
+    if plan.transport is Transport.ACP:
+        from kandev_routing_sdk.acp import AcpDownstream  # noqa: PLC0415  # only those who speak it pay for it
+
+        drives = AcpDownstream
+    downstream = drives(
+        plan,
+        prepared.adapter.extractor(plan),
+        attempt_id=record.attempt_id,
+        clock=engine.clock,
+        on_spawn=marks.on_spawn,
+        on_first_sign=marks.on_first_sign,
+    )
+    return Attempt(marks, prepared, lease, downstream, turn)

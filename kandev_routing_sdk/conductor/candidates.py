@@ -1,0 +1,66 @@
+"""The candidates of one decision: resolved, looked at together with shared health, and told as a walk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+from kandev_routing_sdk.circuits import ResourceKey
+from kandev_routing_sdk.conductor.engine import Engine
+from kandev_routing_sdk.conductor.launch import Prepared, Unlaunchable, prepare
+from kandev_routing_sdk.profiles import Candidate
+from kandev_routing_sdk.results import Rejected
+from kandev_routing_sdk.route.select import CandidateView, Selection
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """Every candidate as it is now."""
+
+    views: tuple[CandidateView, ...]
+    prepared: Mapping[str, Prepared] = dataclasses.field(repr=False)
+
+    @property
+    def keys(self) -> tuple[ResourceKey, ...]:
+        """All keys that any candidate stands on, each once, sorted."""
+        unique = {key.key: key for view in self.views for key in view.keys}
+        return tuple(unique[k] for k in sorted(unique))
+
+
+def survey(engine: Engine, candidates: Sequence[Candidate], cwd: Path) -> Field:
+    """Resolve every candidate's launch, starting no process. Reads files: call it off the event loop."""
+    views: list[CandidateView] = []
+    ready: dict[str, Prepared] = {}
+    for position, candidate in enumerate(candidates):
+        found = prepare(engine, candidate.profile_id, cwd)
+        if isinstance(found, Prepared):
+            ready[candidate.profile_id] = found
+        views.append(_view(position, candidate, found))
+    return Field(tuple(views), ready)
+
+
+def _view(position: int, candidate: Candidate, found: Prepared | Unlaunchable) -> CandidateView:
+    common = CandidateView(
+        profile_id=candidate.profile_id, family="", enabled=candidate.enabled, position=position, policy=candidate.policy
+    )
+    if isinstance(found, Unlaunchable):
+        return dataclasses.replace(common, family=found.family, problem=(found.reason, found.detail))
+    return dataclasses.replace(
+        common,
+        family=found.profile.family,
+        keys=found.keys,
+        provider_id=found.identity.provider_id,
+        model_id=found.identity.model_id,
+    )
+
+
+def rejected_of(selection: Selection) -> tuple[Rejected, ...]:
+    """Return the candidates that a selection passed over before it chose (all, when it chose nobody)."""
+    found: list[Rejected] = []
+    for step in selection.walk:
+        if step.chosen:
+            break
+        found.append(Rejected(step.profile_id, step.reason, step.detail, step.until))
+    return tuple(found)

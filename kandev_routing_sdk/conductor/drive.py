@@ -1,0 +1,460 @@
+"""Drives one session's route: decide, commit, act, observe, decide (design §1).
+
+Each method is one line of design §5. Nothing acts before its commit; what is decided lives in the pure floors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Final, Literal
+
+import anyio
+
+from kandev_routing_sdk.circuits import Circuit
+from kandev_routing_sdk.conductor.attempt import Attempt, make_attempt
+from kandev_routing_sdk.conductor.candidates import Field, rejected_of, survey
+from kandev_routing_sdk.conductor.engine import HEARTBEAT_S, OWNER_LEASE_S, PROBE_LEASE_S, Engine, Tell, Work
+from kandev_routing_sdk.conductor.handover import note_for, prompt_with
+from kandev_routing_sdk.conductor.judge import (
+    Lease,
+    Verdict,
+    as_failed,
+    is_empty_answer,
+    judge_failure,
+    judge_neutral,
+    judge_success,
+)
+from kandev_routing_sdk.conductor.launch import Prepared
+from kandev_routing_sdk.conductor.tasks import alongside, in_thread
+from kandev_routing_sdk.errors import NotAdmitted, StoreUnavailable
+from kandev_routing_sdk.evidence.effects import NOTHING_SENT
+from kandev_routing_sdk.evidence.turn import TurnReport
+from kandev_routing_sdk.evidence.updates import AgentUpdate, TextDelta, ThinkingDelta
+from kandev_routing_sdk.ports import (
+    Admit,
+    AttemptRecord,
+    CircuitChange,
+    CircuitHandedBack,
+    Commit,
+    Committed,
+    SelectionRecord,
+)
+from kandev_routing_sdk.results import (
+    AgentSaid,
+    AttemptEnded,
+    AttemptReport,
+    AttemptStarted,
+    CandidateSkipped,
+    CircuitChanged,
+    Rejected,
+)
+from kandev_routing_sdk.route.facts import Facts
+from kandev_routing_sdk.route.model import Reason, Route, State, Trigger
+from kandev_routing_sdk.route.select import Selection, select
+from kandev_routing_sdk.route.step import Transition, begin, step, trigger_for
+from kandev_routing_sdk.types import AttemptOutcome, DispatchMark, ProfileKind
+
+_MAX_RESELECT: Final = 32
+"""Lost races for a lease before it is called a fault; each one means that somebody else moved on."""
+_NOT_ADMITTED_SPREAD_S: Final = 2.0
+"""How far those who wait for the same lease are spread, so that they do not all come back at once."""
+_DAY: Final = timedelta(hours=24)
+_NO_HEALTH: Final[Mapping[str, Circuit]] = MappingProxyType({})
+
+
+class Drive:
+    """One route and, while a turn runs, its agent. One task drives it; its owner lease keeps other processes away."""
+
+    def __init__(self, engine: Engine, work: Work, tell: Tell) -> None:
+        self._engine = engine
+        self._work = work
+        self._tell = tell
+        self._route: Route | None = None
+        self._attempt: Attempt | None = None
+        self._claimed: tuple[AttemptRecord, Prepared, Lease] | None = None
+        self._owner_lost = False
+        self.reports: list[AttemptReport] = []
+        self.selection: Selection | None = None
+        self.rejected: tuple[Rejected, ...] = ()
+        self.text = ""
+        self.stop_reason: str | None = None
+
+    @property
+    def route(self) -> Route:
+        """The route as it was last committed by this drive."""
+        assert self._route is not None  # noqa: S101  # open() comes first
+        return self._route
+
+    # Life -----------------------------------------------------------------------------------------------------------------
+
+    async def open(self, session_id: str, *, kind: Literal["session", "utility"]) -> None:
+        """Create the session. A utility call's prompt stays with its caller: it is never re-armed (R-UTL-4)."""
+        now = self._engine.clock.now()
+        begun = begin(
+            session_id,
+            self._work.logical_profile_id,
+            now=now,
+            prompt="" if kind == "utility" else self._work.prompt,
+            kind=kind,
+            profile_version=self._work.profile_version,
+            owner_id=self._engine.owner_id,
+            owner_until=now + timedelta(seconds=OWNER_LEASE_S),
+        )
+        await self._commit(begun)
+
+    async def run(self) -> Route:
+        """Go on until the route waits for a deadline or a person, or its turn is done. Waits inside a policy are the caller's."""
+        with anyio.CancelScope() as scope:
+            async with alongside(self._keep_lease(scope)):
+                while (go_on := self._next()) is not None:
+                    await go_on()
+        if self._owner_lost:
+            await self._end_agent()
+            raise StoreUnavailable(f"the owner lease of session {self.route.session_id} could not be kept; its agent was ended")
+        return self.route
+
+    async def abandon(self) -> None:
+        """End the agent and settle what runs as neither success nor failure: charges no circuit. Call it shielded."""
+        await self._end_agent()
+        if self._route is None:
+            return
+        # the commit in whose middle the caller was cancelled was made: read again what is true
+        self._route = await in_thread(self._engine.store.load, self.route.session_id) or self._route
+        if self.route.state is State.STOPPED:
+            return
+        rows = await in_thread(self._engine.store.attempts, self.route.session_id)
+        transition = self._step(Trigger.STOP_SESSION, Facts(reason=Reason.CANCELLED))
+        unsettled = next((row for row in rows if row.mark is not DispatchMark.SETTLED), None)
+        live = self._attempt
+        if unsettled is None:
+            await self._commit(transition)
+        elif live is not None and live.record.attempt_id == unsettled.attempt_id:
+            verdict = judge_neutral(live.unfinished_outcome(), Reason.CANCELLED, unsettled.resource_keys, live.lease)
+            report = live.turn.report(self._engine.clock.now())
+            self.text = live.prepared.cleaner.text(report.text)
+            await self._settle(live, report, verdict, transition)
+        else:  # committed, but nothing of it was started
+            await self._settle_unstarted(transition, unsettled, AttemptOutcome.SILENT)
+
+    async def stop(self) -> None:
+        """Close the route for good (R-UTL-4)."""
+        if self._route is not None and self.route.state is not State.STOPPED:
+            await self._commit(self._step(Trigger.STOP_SESSION, Facts(reason=Reason.CALL_ENDED)))
+
+    def _next(self) -> Callable[[], Awaitable[None]] | None:
+        route = self.route
+        match route.state:
+            case State.SELECTING | State.SWITCHING:
+                return self._select
+            case State.STARTING | State.RETRYING:
+                return self._start
+            case State.ACTIVE if route.turn_running:
+                return self._prompt
+            case State.RETRY_WAIT | State.WAITING_FOR_RESET if self._is_due():
+                return self._try_again
+            case _:
+                return None
+
+    def _is_due(self) -> bool:
+        deadline = self.route.deadline
+        return deadline is not None and deadline <= self._engine.clock.now()
+
+    # Selecting ------------------------------------------------------------------------------------------------------------
+
+    async def _select(self) -> None:
+        found = await in_thread(survey, self._engine, self._work.candidates, self._work.cwd)
+        for _ in range(_MAX_RESELECT):
+            selection = await self._look(found)
+            if selection.chosen is None:
+                await self._nobody(selection)
+                return
+            try:
+                await self._claim(selection, found)
+            except NotAdmitted:
+                continue  # somebody took the lease, or opened a circuit, since we looked
+            return
+        raise StoreUnavailable("no candidate could be claimed: its health changed each time it was looked at; try again")
+
+    async def _look(self, found: Field) -> Selection:
+        # a concrete profile is what the caller asked for: health does not keep it from its first try (R-CIR-8)
+        first = not self.reports and self._work.kind is ProfileKind.CONCRETE
+        health = _NO_HEALTH if first else await in_thread(self._engine.store.circuit_view, found.keys)
+        route = self.route
+        selection = select(
+            found.views, health, round=route.round, pinned=route.pinned_profile_id, now=self._engine.clock.now()
+        )
+        self.selection, self.rejected = selection, rejected_of(selection)
+        return selection
+
+    async def _nobody(self, selection: Selection) -> None:
+        trigger = Trigger.NOBODY_RECOVERY_KNOWN if selection.recovery_known else Trigger.NOBODY_PERSON_NEEDED
+        for rejected in self.rejected:
+            self._tell(CandidateSkipped(rejected))
+        await self._commit(self._step(trigger, Facts(deadline=selection.earliest)))
+
+    async def _claim(self, selection: Selection, found: Field) -> None:
+        """Take the next generation, with the decision, its attempt and its leases in one transaction (R-ENG-2)."""
+        assert selection.chosen is not None  # noqa: S101  # the caller looked
+        prepared = found.prepared[selection.chosen.profile_id]
+        attempt_id, generation = self._engine.ids.new("attempt:"), self.route.generation + 1
+        facts = Facts(
+            profile_id=prepared.profile.id,
+            attempt_id=attempt_id,
+            profile_version=self._work.profile_version,
+            continuation=note_for(self.route, self.reports, prepared.cleaner),
+        )
+        transition = self._step(Trigger.CANDIDATE_COMMITTED, facts)
+        if transition.after.state is not State.STARTING:
+            await self._commit(transition)
+            return
+        record = self._record(transition.after, attempt_id, prepared)
+        lease = await self._commit_attempt(
+            transition, record, SelectionRecord(generation, prepared.profile.id, selection.to_json())
+        )
+        for rejected in self.rejected:
+            self._tell(CandidateSkipped(rejected))
+        self._began(record, prepared, lease)
+
+    async def _try_again(self) -> None:
+        """The deadline passed: the same candidate, if its keys admit it (R-CIR-8)."""
+        route = self.route
+        mine = tuple(c for c in self._work.candidates if c.profile_id == route.execution_profile_id)
+        found = await in_thread(survey, self._engine, mine, self._work.cwd)
+        prepared = found.prepared.get(route.execution_profile_id or "")
+        if prepared is None:
+            await self._commit(self._step(Trigger.CANDIDATE_REMOVED, Facts()))
+            return
+        attempt_id = self._engine.ids.new("attempt:")
+        transition = self._step(Trigger.DUE, Facts(attempt_id=attempt_id, profile_id=prepared.profile.id))
+        if transition.after.state is not State.RETRYING:
+            await self._commit(transition)
+            return
+        record = self._record(transition.after, attempt_id, prepared)
+        try:
+            lease = await self._commit_attempt(transition, record, None)
+        except NotAdmitted as refused:
+            await self._commit(self._step(Trigger.DUE_NOT_ADMITTED, Facts(deadline=self._next_try(refused.until))))
+            return
+        self._began(record, prepared, lease)
+
+    def _next_try(self, until: datetime | None) -> datetime | None:
+        """When to ask again for a resource that was refused; None beyond what the policy allows (R-CIR-8)."""
+        decision = self.route.decision
+        if until is None or decision is None or decision.deadline is None or decision.policy is None:
+            return None
+        bound = _DAY if self.route.state is State.RETRY_WAIT else timedelta(seconds=decision.policy.wait_for_reset.max_wait_seconds)
+        again = until + timedelta(seconds=1 + _NOT_ADMITTED_SPREAD_S * self._engine.ids.uniform())
+        return again if again <= decision.deadline + bound else None
+
+    def _record(self, after: Route, attempt_id: str, prepared: Prepared) -> AttemptRecord:
+        return AttemptRecord(
+            attempt_id=attempt_id,
+            session_id=after.session_id,
+            generation=after.generation,
+            ordinal=len(self.reports) + 1,
+            prompt_number=after.prompt_number,
+            execution_profile_id=prepared.profile.id,
+            profile_version=prepared.profile.version,
+            family=prepared.profile.family,
+            mark=DispatchMark.CLAIMED,
+            resource_keys=prepared.keys,
+            provider_id=prepared.identity.provider_id,
+            model_id=prepared.identity.model_id,
+            catalogue_version=self._engine.catalogue.version,
+            created_at=self._engine.clock.now(),
+            lease_token=self._token(after.generation),
+        )
+
+    def _token(self, generation: int) -> str:
+        """One lease token for a visit, so that the owner's scheduled retry is its circuit's probe (R-CIR-5)."""
+        return f"{self.route.session_id}/{generation}"
+
+    async def _commit_attempt(
+        self, transition: Transition, record: AttemptRecord, selection: SelectionRecord | None
+    ) -> Lease:
+        token = self._token(record.generation)
+        admit = None
+        if self._work.kind is ProfileKind.DYNAMIC:
+            admit = Admit(record.resource_keys, token, self._engine.owner_id, PROBE_LEASE_S)
+        committed = await self._commit(transition, selection=selection, new_attempt=record, admit=admit)
+        return Lease(token, self._engine.owner_id, frozenset(k.key for k in committed.leased))
+
+    def _began(self, record: AttemptRecord, prepared: Prepared, lease: Lease) -> None:
+        self._claimed = record, prepared, lease
+        self._tell(
+            AttemptStarted(
+                ordinal=record.ordinal,
+                generation=record.generation,
+                profile_id=record.execution_profile_id,
+                label=prepared.profile.name,
+                provider_id=record.provider_id,
+                model=record.model_id,
+                is_probe=bool(lease.held),
+            )
+        )
+
+    # One attempt ----------------------------------------------------------------------------------------------------------
+
+    async def _start(self) -> None:
+        assert self._claimed is not None  # noqa: S101  # a claim comes first
+        record, prepared, lease = self._claimed
+
+        def emit(update: AgentUpdate) -> None:
+            self._tell(AgentSaid(record.ordinal, _masked(update, prepared)))
+
+        try:
+            attempt = make_attempt(self._engine, record, prepared, lease, emit)
+        except Exception:  # noqa: BLE001  # adapter code of a third party: its candidate is ineligible for this round (R-PLG-2)
+            gone = self._step(Trigger.ADAPTER_EXCEPTION, Facts(clean=True))
+            await self._settle_unstarted(gone, record, AttemptOutcome.FAILED)
+            return
+        self._attempt = attempt
+        ready = await attempt.downstream.start(attempt.turn)
+        if ready is None:
+            await self._judge()
+            return
+        facts = Facts(
+            native_session_id=ready.native_session_id,
+            resumed=prepared.plan.resumed,
+            labels={"provider_id": record.provider_id, "model_id": record.model_id, "profile": prepared.profile.name},
+            capabilities=ready.capabilities,
+        )
+        transition = self._step(Trigger.READY, facts)
+        # the mark is durable before the prompt can leave: for a headless agent that is before its spawn
+        await self._commit(transition, update_attempt=attempt.dispatching())
+
+    async def _prompt(self) -> None:
+        assert self._attempt is not None  # noqa: S101  # it was started
+        await self._attempt.downstream.prompt(prompt_with(self._work.prompt, self.route.continuation), self._attempt.turn)
+        await self._judge()
+
+    async def _judge(self) -> None:
+        """The turn is quiet and its agent gone: settle it (R-SAFE-6)."""
+        attempt = self._attempt
+        assert attempt is not None  # noqa: S101  # only called for a running one
+        await attempt.downstream.stop()
+        now = self._engine.clock.now()
+        report = attempt.turn.report(now)
+        if report.outcome is AttemptOutcome.SUCCESS and not is_empty_answer(report):
+            self.text = attempt.prepared.cleaner.known(report.text)
+            verdict = judge_success(report, attempt.record.resource_keys, attempt.lease)
+            await self._settle(attempt, report, verdict, step(self.route, Trigger.TURN_SUCCEEDED, Facts(), now=now))
+            return
+        report = as_failed(report)
+        self.text = attempt.prepared.cleaner.text(report.text)
+        verdict = judge_failure(
+            self._engine.catalogue,
+            report,
+            policy=self._work.policy_of(attempt.record.execution_profile_id),
+            visit=self.route.round.visit(attempt.record.execution_profile_id),
+            identity=attempt.prepared.identity,
+            keys=attempt.record.resource_keys,
+            lease=attempt.lease,
+            uniform=self._engine.ids.uniform(),
+            resume_guarantee=attempt.prepared.adapter.resume_guarantee,
+            now=now,
+        )
+        assert verdict.decision is not None  # noqa: S101  # a failure always has one
+        facts = Facts(
+            decision=verdict.decision,
+            classification=verdict.classification,
+            deadline=verdict.decision.deadline,
+            reason=verdict.reason,
+            automatic=verdict.automatic,
+            clean=not report.effects.any_activity and report.effects.complete,
+        )
+        await self._settle(attempt, report, verdict, step(self.route, trigger_for(verdict.decision), facts, now=now))
+
+    async def _settle(self, attempt: Attempt, report: TurnReport, verdict: Verdict, transition: Transition) -> None:
+        now = transition.after.updated_at
+        await self._commit(
+            transition, update_attempt=attempt.settled(report, verdict, now), circuits=verdict.circuits
+        )
+        self._attempt = None
+        self.stop_reason = report.stop_reason
+        told = attempt.report(report, verdict)
+        self.reports.append(told)
+        self._tell(AttemptEnded(told))
+
+    async def _settle_unstarted(self, transition: Transition, record: AttemptRecord, outcome: AttemptOutcome) -> None:
+        token = self._token(record.generation)
+        settled = replace(
+            record, mark=DispatchMark.SETTLED, outcome=outcome, effects=NOTHING_SENT, settled_at=transition.after.updated_at
+        )
+        back = tuple(CircuitHandedBack(key, token) for key in record.resource_keys)
+        await self._commit(transition, update_attempt=settled, circuits=back)
+
+    async def _end_agent(self) -> None:
+        if self._attempt is not None:
+            await self._attempt.downstream.stop()
+
+    # Durable --------------------------------------------------------------------------------------------------------------
+
+    def _step(self, trigger: Trigger, facts: Facts) -> Transition:
+        return step(self.route, trigger, facts, now=self._engine.clock.now())
+
+    async def _commit(
+        self,
+        transition: Transition,
+        *,
+        selection: SelectionRecord | None = None,
+        new_attempt: AttemptRecord | None = None,
+        update_attempt: AttemptRecord | None = None,
+        circuits: tuple[CircuitChange, ...] = (),
+        admit: Admit | None = None,
+    ) -> Committed:
+        commit = Commit(
+            before=transition.before,
+            after=transition.after,
+            now=transition.after.updated_at,
+            selection=selection,
+            new_attempt=new_attempt,
+            update_attempt=update_attempt,
+            events=transition.events,
+            circuits=circuits,
+            admit=admit,
+        )
+        committed = await in_thread(self._engine.store.commit, commit)
+        self._route = committed.route
+        for change in committed.transitions:
+            self._tell(_told(change.after))
+        return committed
+
+    async def _keep_lease(self, scope: anyio.CancelScope) -> None:
+        """Renew ownership (and a running probe's lease); an owner that cannot ends its agents before the lease ends (R-ENG-8)."""
+        store, clock = self._engine.store, self._engine.clock
+        while True:
+            await anyio.sleep(HEARTBEAT_S)  # real time, whatever the clock: it is about this process being alive
+            now = clock.now()
+            lease = self._attempt.lease.token if self._attempt and self._attempt.lease.held else None
+            until = now + timedelta(seconds=OWNER_LEASE_S)
+            kept = await in_thread(
+                store.renew, self.route.session_id, owner_id=self._engine.owner_id, until=until, lease_token=lease, now=now
+            )
+            if not kept:
+                self._owner_lost = True
+                scope.cancel()
+                return
+
+
+def _masked(update: AgentUpdate, prepared: Prepared) -> AgentUpdate:
+    """What a caller sees live never holds a known secret; shapes are left alone, for they may be the answer."""
+    if isinstance(update, TextDelta | ThinkingDelta):
+        return replace(update, text=prepared.cleaner.known(update.text))
+    return update
+
+
+def _told(circuit: Circuit) -> CircuitChanged:
+    key = circuit.key
+    label = "/".join(part for part in (key.provider_id, key.model_id, key.profile_id) if part)
+    return CircuitChanged(
+        scope=key.scope,
+        label=label,
+        state=circuit.state,
+        code=circuit.code,
+        until=circuit.deadline,
+        action_required=circuit.action_required,
+    )

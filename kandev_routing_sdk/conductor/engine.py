@@ -1,0 +1,62 @@
+"""What every part of the conductor works with, put together once by the router."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from kandev_routing_sdk.binding import InstallationKey
+from kandev_routing_sdk.catalogue import Catalogue
+from kandev_routing_sdk.clock import Clock, IdSource
+from kandev_routing_sdk.plugins import Registry
+from kandev_routing_sdk.policy import PolicyDocument
+from kandev_routing_sdk.ports import ProfileSource, SecretResolver, Store
+from kandev_routing_sdk.profiles import Candidate
+from kandev_routing_sdk.results import Progress
+from kandev_routing_sdk.types import ProfileKind
+
+OWNER_LEASE_S: Final = 60.0
+"""How long an owner is believed alive without a heartbeat."""
+HEARTBEAT_S: Final = 15.0
+PROBE_LEASE_S: Final = 60.0
+
+Tell = Callable[[Progress], None]
+"""Receives progress, synchronously and in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """The collaborators. Immutable; shared by all sessions of a router."""
+
+    store: Store
+    registry: Registry
+    profiles: ProfileSource
+    secrets: SecretResolver
+    catalogue: Catalogue
+    clock: Clock
+    ids: IdSource
+    key: InstallationKey
+    owner_id: str
+    executor_namespace: str
+    """Where environment variables, files and the network mean what they mean here."""
+    environ: Mapping[str, str] = field(repr=False)
+    dynamic_enabled: bool
+    host_scope: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a route is for: a resolved profile, a prompt, and where its agents run."""
+
+    logical_profile_id: str
+    profile_version: int
+    kind: ProfileKind
+    candidates: tuple[Candidate, ...]
+    prompt: str = field(repr=False)
+    cwd: Path
+
+    def policy_of(self, profile_id: str) -> PolicyDocument:
+        """Return a candidate's policy; the default one (no retry, no wait) for a profile that is none."""
+        return next((c.policy for c in self.candidates if c.profile_id == profile_id), PolicyDocument())

@@ -1,0 +1,154 @@
+"""From a turn's report to a decision: classify, book health, ask the policy. No I/O; everything it says is committed by the caller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from kandev_routing_sdk.catalogue import Catalogue
+from kandev_routing_sdk.catalogue.classification import Classification
+from kandev_routing_sdk.circuits import ArmedRetry, FailureFact, ResourceIdentity, ResourceKey, keys_of_failure
+from kandev_routing_sdk.evidence.effects import automatic_refusal
+from kandev_routing_sdk.evidence.turn import TurnReport
+from kandev_routing_sdk.policy import Decision, DecisionKind, PolicyDocument, evaluate
+from kandev_routing_sdk.ports import CircuitChange, CircuitFailed, CircuitHandedBack, CircuitSucceeded
+from kandev_routing_sdk.route.model import Reason, Visit
+from kandev_routing_sdk.types import AttemptOutcome, ErrorClass
+
+ARMED_LEASE: Final = timedelta(seconds=60)
+"""How long the lease of an armed retry outlives its due time: enough to start an agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The probe leases of one visit."""
+
+    token: str
+    owner: str
+    held: frozenset[str] = frozenset()
+    """Key strings whose lease is held under ``token``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one settled attempt means."""
+
+    outcome: AttemptOutcome
+    reason: Reason
+    automatic: bool = False
+    classification: Classification | None = None
+    decision: Decision | None = None
+    circuits: tuple[CircuitChange, ...] = ()
+
+
+def judge_success(report: TurnReport, keys: tuple[ResourceKey, ...], lease: Lease) -> Verdict:
+    """A completed turn: the provider answered, so every lease held closes its circuit (R-CIR-6)."""
+    del report
+    changes = tuple(CircuitSucceeded(k, lease.token) for k in keys if k.key in lease.held)
+    return Verdict(AttemptOutcome.SUCCESS, Reason.SUCCEEDED, circuits=changes)
+
+
+def judge_neutral(
+    outcome: AttemptOutcome, reason: Reason, keys: tuple[ResourceKey, ...], lease: Lease
+) -> Verdict:
+    """A cancel, a silent attempt, a crash of ours: nothing was learnt, leases go back unchanged."""
+    changes = tuple(CircuitHandedBack(k, lease.token) for k in keys if k.key in lease.held)
+    return Verdict(outcome, reason, circuits=changes)
+
+
+def judge_failure(
+    catalogue: Catalogue,
+    report: TurnReport,
+    *,
+    policy: PolicyDocument,
+    visit: Visit,
+    identity: ResourceIdentity,
+    keys: tuple[ResourceKey, ...],
+    lease: Lease,
+    uniform: float,
+    resume_guarantee: bool,
+    now: datetime,
+) -> Verdict:
+    """Classify, decide, and work out what it means for shared health.
+
+    ``uniform``: jitter in [0, 1), made by the caller (pure code makes no randomness).
+    """
+    classification = catalogue.classify(report.evidence)
+    decision = evaluate(
+        policy,
+        classification,
+        effects=report.effects,
+        retries_used=visit.retries_used.get(classification.error_class, 0),
+        reset_wait_used=classification.error_class in visit.reset_waits_used,
+        now=now,
+        resume_guarantee=resume_guarantee,
+    )
+    automatic = automatic_refusal(classification.error_class, classification.confidence, report.effects) is None
+    failed = keys_of_failure(identity, classification, descriptor_known=identity.binding is not None)
+    return Verdict(
+        outcome=AttemptOutcome.FAILED,
+        reason=_reason(report, classification, decision, automatic=automatic),
+        automatic=automatic,
+        classification=classification,
+        decision=decision,
+        circuits=_bookings(classification, decision, failed, keys, lease, uniform, now),
+    )
+
+
+def is_empty_answer(report: TurnReport) -> bool:
+    """An ``end_turn`` with no content, tool or usage is not an answer (R-CON-7)."""
+    used = report.usage is not None and report.usage.input_tokens + report.usage.output_tokens > 0
+    return report.outcome is AttemptOutcome.SUCCESS and not report.effects.any_activity and not used
+
+
+def as_failed(report: TurnReport) -> TurnReport:
+    """The same turn, judged as a failure (an empty answer, or a cancel that nobody asked for)."""
+    return replace(report, outcome=AttemptOutcome.FAILED)
+
+
+def _reason(
+    report: TurnReport, classification: Classification, decision: Decision, *, automatic: bool
+) -> Reason:
+    if is_empty_answer(replace(report, outcome=AttemptOutcome.SUCCESS)) and report.stop_reason == "end_turn":
+        return Reason.EMPTY_ANSWER
+    match decision.kind:
+        case DecisionKind.WAIT:
+            return Reason.RESET_WAIT
+        case DecisionKind.RETRY:
+            return Reason.RETRY_SCHEDULED
+        case DecisionKind.SKIP:
+            return Reason.PROVIDER_FAILURE
+        case DecisionKind.STOP if classification.error_class is ErrorClass.UNCLASSIFIED:
+            return Reason.UNCLASSIFIED
+        case DecisionKind.STOP:
+            return Reason.RECOVERY_EXHAUSTED if automatic else Reason.UNSAFE_EFFECTS
+
+
+def _bookings(
+    classification: Classification,
+    decision: Decision,
+    failed: tuple[ResourceKey, ...],
+    keys: tuple[ResourceKey, ...],
+    lease: Lease,
+    uniform: float,
+    now: datetime,
+) -> tuple[CircuitChange, ...]:
+    """A failure extends its own keys and hands the others back unchanged (R-CIR-8)."""
+    due = decision.deadline
+    arm = ArmedRetry(lease.token, lease.owner, due, ARMED_LEASE) if due is not None else None
+    changes: list[CircuitChange] = []
+    for key in failed:
+        fact = FailureFact(
+            code=classification.code,
+            confidence=classification.confidence,
+            due_at=classification.due_at(now),
+            owner_delay_s=(due - now).total_seconds() if due is not None else None,
+            exhausted=decision.kind in {DecisionKind.SKIP, DecisionKind.STOP},
+            lease_token=lease.token if key.key in lease.held else None,
+            arm=arm,
+        )
+        changes.append(CircuitFailed(key, fact, uniform))
+    booked = {k.key for k in failed}
+    changes += [CircuitHandedBack(k, lease.token) for k in keys if k.key in lease.held and k.key not in booked]
+    return tuple(changes)

@@ -1,0 +1,155 @@
+"""Turns a concrete profile into something that can be launched, starting no process (R-ENG-2).
+
+Here the child's environment is put together: neutral variables of the host, those of the agent's own family, then the profile's
+literals and secrets. No family ever sees another one's variables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from kandev_routing_sdk.binding import fingerprint
+from kandev_routing_sdk.circuits import ResourceIdentity, ResourceKey, consulted_keys
+from kandev_routing_sdk.conductor.engine import Engine
+from kandev_routing_sdk.errors import RoutingError
+from kandev_routing_sdk.evidence.sanitise import Sanitiser
+from kandev_routing_sdk.profiles import ConcreteProfile, SecretRef
+from kandev_routing_sdk.spec.adapter import AgentAdapter, LaunchPlan, LaunchRequest
+
+NEUTRAL_VARIABLES: Final = (
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLORTERM", "NO_COLOR", "TMPDIR", "TMP",
+    "TEMP", "XDG_*", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "HTTP_PROXY",
+    "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy", "SSH_AUTH_SOCK", "GIT_*",
+    "SYSTEMROOT", "DBUS_SESSION_BUS_ADDRESS", "VIRTUAL_ENV", "PYENV_*", "NVM_*",
+)  # fmt: skip
+"""Name patterns of host variables that every agent gets."""
+
+_SECRET_NAME: Final = re.compile(r"(?i)key|token|secret|passw|credential|auth|cookie|session|private")
+_PLAIN_NAME: Final = re.compile(r"PATH|HOME|LANG|LC_.*|TZ|TERM|TMPDIR|SHELL|USER|LOGNAME|NO_COLOR|XDG_.*")
+_PLAIN_VALUE: Final = re.compile(r"[./~][\w./ -]*|https?://[\w.:\[\]-]+(/[\w./-]*)?|\d{1,7}|true|false|[a-z]{1,12}")
+_MIN_SECRET: Final = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A candidate that can be launched, and the health keys it stands on."""
+
+    profile: ConcreteProfile
+    adapter: AgentAdapter
+    plan: LaunchPlan
+    identity: ResourceIdentity
+    keys: tuple[ResourceKey, ...]
+    cleaner: Sanitiser = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Unlaunchable:
+    """A candidate that cannot be launched, and why."""
+
+    profile_id: str
+    family: str
+    reason: str
+    detail: str
+
+
+def prepare(engine: Engine, profile_id: str, cwd: Path) -> Prepared | Unlaunchable:
+    """Resolve a concrete profile's launch. Never raises for what a profile, an adapter or a secret does."""
+    profile = engine.profiles.get(profile_id)
+    if profile is None:
+        return Unlaunchable(profile_id, "", "missing", f"profile {profile_id!r} does not exist any more")
+    if not isinstance(profile, ConcreteProfile):
+        return Unlaunchable(profile_id, "", "incompatible", f"profile {profile_id!r} is dynamic and cannot be a candidate")
+    if not profile.enabled:
+        return Unlaunchable(profile_id, profile.family, "disabled", f"profile {profile_id!r} is disabled")
+    adapter = engine.registry.get(profile.family)
+    if adapter is None:
+        return Unlaunchable(profile_id, profile.family, "not_launchable", _no_adapter(engine, profile.family))
+    try:
+        return _prepare(engine, profile, adapter, cwd)
+    except RoutingError as problem:
+        return Unlaunchable(profile_id, profile.family, "not_launchable", str(problem))
+    except Exception as problem:  # noqa: BLE001  # adapter code of a third party: its candidate is ineligible (R-PLG-2)
+        detail = f"the {profile.family} adapter failed while planning the launch ({type(problem).__name__})"
+        return Unlaunchable(profile_id, profile.family, "not_launchable", detail)
+
+
+def _prepare(engine: Engine, profile: ConcreteProfile, adapter: AgentAdapter, cwd: Path) -> Prepared | Unlaunchable:
+    problems = [*adapter.validate(profile)]
+    if problems:
+        text = "; ".join(f"profiles.{profile.id}.{p}" for p in problems)
+        return Unlaunchable(profile.id, profile.family, "not_launchable", text)
+    folder = cwd / (profile.cwd or ".")
+    if not folder.is_dir():
+        detail = f"profiles.{profile.id}.cwd: {profile.cwd!r} is not a folder below the working directory; create it or change cwd"
+        return Unlaunchable(profile.id, profile.family, "not_launchable", detail)
+    secrets = {n: engine.secrets.resolve(v.secret) for n, v in profile.env.items() if isinstance(v, SecretRef)}
+    literals = {n: v for n, v in profile.env.items() if isinstance(v, str)}
+    environ = inherited(engine.environ, adapter.inherits) | literals | secrets
+    request = LaunchRequest(
+        profile=profile,
+        environ=environ,
+        cwd=folder,
+        executor_namespace=engine.executor_namespace,
+        full_environ=engine.environ | literals | secrets,
+    )
+    try:
+        plan = adapter.plan(request)
+    except ValidationError:
+        # a descriptor refused by its validator: pydantic's text would be about the adapter's code, not about the user's profile
+        detail = f"the {profile.family} adapter could not describe the credential of profile {profile.id!r}"
+        return Unlaunchable(profile.id, profile.family, "not_launchable", detail)
+    if not isinstance(plan, LaunchPlan):
+        return Unlaunchable(profile.id, profile.family, "not_launchable", f"the {profile.family} adapter returned no LaunchPlan")
+    identity = ResourceIdentity(
+        provider_id=plan.provider_id,
+        model_id=plan.model_id,
+        binding=fingerprint(plan.descriptor, engine.key) if plan.descriptor and plan.provider_id else None,
+        profile_id=profile.id,
+        executor_namespace=engine.executor_namespace,
+    )
+    known = [*secrets.values(), *plan.secrets, *_secret_literals(literals), *_secret_arguments(profile)]
+    known += [v for n, v in plan.environ.items() if _SECRET_NAME.search(n) and not _PLAIN_VALUE.fullmatch(v)]
+    return Prepared(profile, adapter, plan, identity, consulted_keys(identity), Sanitiser(known))
+
+
+def inherited(environ: Mapping[str, str], own: Iterable[str]) -> dict[str, str]:
+    """Return the host variables that an agent with these own patterns gets."""
+    patterns = (*NEUTRAL_VARIABLES, *own)
+    return {n: v for n, v in environ.items() if any(fnmatchcase(n, p) for p in patterns)}
+
+
+def _secret_literals(literals: Mapping[str, str]) -> list[str]:
+    """Literals that may be secrets: all but well-known names and values that plainly are none."""
+    return [
+        v
+        for n, v in literals.items()
+        if len(v) >= _MIN_SECRET and not _PLAIN_NAME.fullmatch(n) and (_SECRET_NAME.search(n) or not _PLAIN_VALUE.fullmatch(v))
+    ]
+
+
+def _secret_arguments(profile: ConcreteProfile) -> list[str]:
+    """Arguments that may be secrets: values of flags that are named so, and opaque-looking ones."""
+    found: list[str] = []
+    after_secret_flag = after_model_flag = False
+    for argument in (*(profile.command or ())[1:], *profile.args):
+        flag, _, value = argument.partition("=") if argument.startswith("-") else ("", "", argument)
+        named = after_secret_flag or bool(flag and _SECRET_NAME.search(flag))
+        opaque = bool(re.search(r"\d", value)) and not after_model_flag and len(value) >= 12 and not _PLAIN_VALUE.fullmatch(value)  # noqa: PLR2004
+        if value and len(value) >= _MIN_SECRET and (named or opaque):
+            found.append(value)
+        after_secret_flag = bool(flag and not value and _SECRET_NAME.search(flag))
+        after_model_flag = bool(flag and not value and (flag == "-m" or "model" in flag))
+    return found
+
+
+def _no_adapter(engine: Engine, family: str) -> str:
+    broken = "".join(f"; plugin {b.name!r} could not be loaded ({b.problem})" for b in engine.registry.broken)
+    known = ", ".join(sorted(engine.registry.adapters)) or "none"
+    return f"no adapter for family {family!r} is installed (installed: {known}); install kandev-routing-{family}{broken}"

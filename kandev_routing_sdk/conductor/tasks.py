@@ -1,0 +1,41 @@
+"""Background tasks beside a block, without exception groups leaking to callers."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import ParamSpec, TypeVar, cast
+from collections.abc import Callable
+
+import anyio
+from anyio import to_thread
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@asynccontextmanager
+async def alongside(*coroutines: Coroutine[object, object, None]) -> AsyncIterator[None]:
+    """Run ``coroutines`` while the block runs, and cancel them when it ends. What the block raises comes out as it is."""
+    problem: Exception | None = None
+    async with anyio.create_task_group() as group:
+        for coroutine in coroutines:
+            group.start_soon(_await, coroutine)
+        try:
+            yield
+        except Exception as raised:  # noqa: BLE001  # raised again below, outside of the group that would wrap it
+            problem = raised
+        finally:
+            group.cancel_scope.cancel()
+    if problem is not None:
+        raise problem
+
+
+async def _await(coroutine: Coroutine[object, object, None]) -> None:
+    await coroutine
+
+
+async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call the synchronous store from the event loop. Not abandoned on cancellation: a commit is either made or not."""
+    return cast("T", await to_thread.run_sync(partial(function, *args, **kwargs)))

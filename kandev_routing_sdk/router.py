@@ -1,0 +1,257 @@
+"""The composition root: the object that a host holds."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import anyio
+from pydantic import SecretBytes
+
+from kandev_routing_sdk.binding import InstallationKey
+from kandev_routing_sdk.catalogue import Catalogue
+from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_source
+from kandev_routing_sdk.circuits import Circuit, make_due, reset
+from kandev_routing_sdk.clock import Clock, IdSource, SystemClock, SystemIds
+from kandev_routing_sdk.conductor import Engine, Tell, survey
+from kandev_routing_sdk.errors import UsageError
+from kandev_routing_sdk.plugins import Registry, load_registry
+from kandev_routing_sdk.ports import CallRecord, ProfileSource, SecretResolver, Store
+from kandev_routing_sdk.resolver import resolve
+from kandev_routing_sdk.results import CallResult, Explanation
+from kandev_routing_sdk.route.model import Round
+from kandev_routing_sdk.route.select import select
+from kandev_routing_sdk.settings import EnvironmentSecrets, Settings, load_settings
+from kandev_routing_sdk.spec.adapter import AgentAdapter
+from kandev_routing_sdk.store import open_store
+from kandev_routing_sdk.types import ProfileKind
+from kandev_routing_sdk.utility import CallRequest, run_call
+
+_SHIPPED = ("kandev_routing_sdk", "kandev_routing_claude", "kandev_routing_codex", "kandev_routing_opencode")
+"""Packages whose rules this project's own tests verify; all others are verified when they are loaded (R-CLS-4)."""
+
+
+class Router:
+    """Routes prompts to profiles. Open one per process and close it; safe to use from several tasks.
+
+    Make one with :meth:`open`.
+    """
+
+    def __init__(self, engine: Engine, settings: Settings, *, read_only: bool) -> None:
+        self._engine = engine
+        self.settings = settings
+        self.read_only = read_only
+
+    @classmethod
+    def open(
+        cls,
+        settings: Settings | None = None,
+        *,
+        profiles: ProfileSource | None = None,
+        adapters: Sequence[AgentAdapter] = (),
+        plugins: bool = True,
+        secrets: SecretResolver | None = None,
+        environ: Mapping[str, str] | None = None,
+        store: Store | None = None,
+        key: InstallationKey | None = None,
+        clock: Clock | None = None,
+        ids: IdSource | None = None,
+        scope: str | None = None,
+        read_only: bool = False,
+        migrate: bool = True,
+    ) -> Self:
+        """Open the store (migrating it unless told not to) and load adapters and rules.
+
+        Args:
+            settings: default: the configuration file and the environment, see :func:`~kandev_routing_sdk.load_settings`.
+            profiles: a host's own profiles, instead of the file's (R-PRO-1).
+            adapters: the host's own adapters; they replace installed ones of the same family.
+            plugins: whether installed adapter plugins are loaded.
+            secrets: resolves secret references; default: ``env:NAME`` from ``environ``.
+            environ: the host's environment; default: the process's.
+            store: a store to use instead of the settings' URL.
+            key: the host's own installation key (R-CIR-3).
+            clock: where time comes from.
+            ids: where ids and jitter come from.
+            scope: the host's availability scope (R-PRO-3).
+            read_only: write nothing, not even migrations: for ``explain`` and ``guard``.
+            migrate: False refuses an older schema instead of upgrading it.
+
+        Raises:
+            ConfigError: the configuration, or a rule file, cannot be used.
+            StoreError: the store cannot be opened, or is of a newer version.
+        """
+        environ = dict(os.environ) if environ is None else environ
+        settings = settings or load_settings(environ=environ, cwd=Path.cwd())
+        registry = load_registry(adapters, entry_points_too=plugins)
+        catalogue = _catalogue(registry)
+        clock, ids = clock or SystemClock(), ids or SystemIds()
+        opened = store or open_store(settings.store_url, migrate=migrate, read_only=read_only)
+        engine = Engine(
+            store=opened,
+            registry=registry,
+            profiles=profiles or settings,
+            secrets=secrets or EnvironmentSecrets(environ),
+            catalogue=catalogue,
+            clock=clock,
+            ids=ids,
+            key=key or opened.installation_key(_fresh_key(ids)),
+            owner_id=ids.new("owner:"),
+            executor_namespace=_executor_namespace(),
+            environ=environ,
+            dynamic_enabled=settings.dynamic_agent_routing,
+            host_scope=scope,
+        )
+        if not read_only:
+            opened.interrupt_calls(now=clock.now())
+        return cls(engine, settings, read_only=read_only)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back the store's connections. Calls that still run fail with a store error."""
+        self._engine.store.close()
+
+    # Calls ----------------------------------------------------------------------------------------------------------------
+
+    def route_once(
+        self,
+        profile_id: str,
+        prompt: str,
+        *,
+        timeout: float | None = None,
+        on_progress: Tell | None = None,
+        cwd: str | Path | None = None,
+    ) -> CallResult:
+        """Get one prompt answered by the first candidate that can (R-UTL); blocks until then.
+
+        Args:
+            profile_id: a concrete or dynamic profile.
+            prompt: what to do.
+            timeout: seconds for everything, policy waits included; None for no limit.
+            on_progress: called with each :data:`~kandev_routing_sdk.results.Progress`, in order, on the calling thread.
+            cwd: where the agents work; default: the current directory.
+
+        Raises:
+            CallFailed: and its children, with ``result``: what happened, attempt by attempt, and any partial output.
+            RoutingError: another child when nothing could be started.
+        """
+        call = partial(self.route_once_async, profile_id, prompt, timeout=timeout, on_progress=on_progress, cwd=cwd)
+        try:
+            return anyio.run(call)
+        except RuntimeError as problem:
+            if "running" in str(problem):
+                raise UsageError("route_once blocks; inside a running event loop await route_once_async instead") from None
+            raise
+
+    async def route_once_async(
+        self,
+        profile_id: str,
+        prompt: str,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109  # part of the call's contract: its policy waits count too
+        on_progress: Tell | None = None,
+        cwd: str | Path | None = None,
+        cancel: anyio.Event | None = None,
+    ) -> CallResult:
+        """:meth:`route_once` for async code (asyncio). Set ``cancel`` to end the call and still get its result, in a
+        :class:`~kandev_routing_sdk.results.CallCancelled`; cancelling the task ends the agents as well."""
+        folder = Path.cwd() if cwd is None else Path(cwd)
+        return await run_call(self._engine, CallRequest(profile_id, prompt, folder, timeout, on_progress, cancel))
+
+    def calls(self, *, limit: int = 50) -> list[CallRecord]:
+        """Return utility calls, newest first (R-UTL-4)."""
+        return self._engine.store.calls(limit=limit)
+
+    def call(self, call_id: str) -> CallRecord | None:
+        """Return one utility call, or None."""
+        return self._engine.store.call(call_id)
+
+    # Decisions and health ---------------------------------------------------------------------------------------------------
+
+    def explain(self, profile_id: str, *, cwd: str | Path | None = None) -> Explanation:
+        """Return the selection walk as it would be made now, with a reason for every candidate; changes nothing (R-ENG-3)."""
+        engine = self._engine
+        resolution = resolve(engine.profiles, profile_id, dynamic_enabled=True, scope=engine.host_scope)
+        found = survey(engine, resolution.candidates, Path.cwd() if cwd is None else Path(cwd))
+        health = engine.store.circuit_view(found.keys)
+        selection = select(found.views, health, round=Round(), now=engine.clock.now())
+        return Explanation(
+            profile_id=profile_id,
+            kind=resolution.kind,
+            enabled=engine.dynamic_enabled or resolution.kind is ProfileKind.CONCRETE,
+            walk=selection.walk,
+            chosen_profile_id=selection.chosen.profile_id if selection.chosen else None,
+            earliest=selection.earliest,
+            policies={c.profile_id: c.policy for c in resolution.candidates},
+            argv={i: tuple(p.cleaner.text(a) for a in p.plan.argv) for i, p in found.prepared.items()},
+        )
+
+    def circuits(self) -> list[Circuit]:
+        """Return the stored health of every resource, open or closed."""
+        return self._engine.store.circuits()
+
+    def reset_circuit(self, key: str) -> Circuit:
+        """Close a circuit because a person knows better. Raises :class:`~kandev_routing_sdk.errors.UsageError` if there is none."""
+        return self._change_circuit(key, due=False)
+
+    def retry_circuit(self, key: str) -> Circuit:
+        """Let the next call probe an action-required circuit; it is not closed unseen (R-CIR-7)."""
+        return self._change_circuit(key, due=True)
+
+    def _change_circuit(self, key: str, *, due: bool) -> Circuit:
+        while True:
+            before = next((c for c in self.circuits() if c.key.key == key), None)
+            if before is None:
+                raise UsageError(f"no circuit has the key {key!r}; kandev-routing circuits lists them")
+            after = (make_due if due else reset)(before, self._engine.clock.now())
+            if after == before or self._engine.store.put_circuit(before, after):
+                return after
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The rules this router classifies with."""
+        return self._engine.catalogue
+
+    @property
+    def registry(self) -> Registry:
+        """The adapters of this process and the plugins that could not give theirs."""
+        return self._engine.registry
+
+
+def load_catalogue(adapters: Sequence[AgentAdapter] = (), *, plugins: bool = True) -> Catalogue:
+    """Return the neutral rules and those of all installed adapters, without opening a store."""
+    return _catalogue(load_registry(adapters, entry_points_too=plugins))
+
+
+def _catalogue(registry: Registry) -> Catalogue:
+    sources, foreign = [neutral_source()], False
+    for adapter in registry.adapters.values():
+        texts = adapter.rules()
+        sources += [RuleSource(name=t.name, text=t.text) for t in texts]
+        foreign = foreign or (bool(texts) and type(adapter).__module__.partition(".")[0] not in _SHIPPED)
+    return Catalogue.load(sources, verify=foreign)
+
+
+def _fresh_key(ids: IdSource) -> InstallationKey:
+    return InstallationKey(1, SecretBytes(hashlib.sha256(ids.token().encode()).digest()))
+
+
+def _executor_namespace() -> str:
+    """Where paths, variables and the network mean what they mean here: this machine and this user, as an opaque word."""
+    try:
+        machine = Path("/etc/machine-id").read_text("ascii").strip()
+    except (OSError, UnicodeDecodeError):
+        machine = ""
+    words = f"{machine or socket.gethostname()}/{os.getuid()}"
+    return f"local-{hashlib.sha256(words.encode()).hexdigest()[:16]}"
