@@ -20,7 +20,8 @@ from kandev_routing_sdk.ports import (
     CircuitTransition,
 )
 from kandev_routing_sdk.store import codec, failures
-from kandev_routing_sdk.store.engine import Again, Transaction
+from kandev_routing_sdk.store.engine import Transaction
+from kandev_routing_sdk.store.failures import Again
 from kandev_routing_sdk.store.statements import by_name, insert_if_missing, names, one_of, padded, update, where
 from kandev_routing_sdk.store.tables import CIRCUITS
 from kandev_routing_sdk.types import CircuitState
@@ -129,7 +130,7 @@ def _store(tx: Transaction, before: Mapping[str, Circuit], after: Mapping[str, C
             tx.run(_UPDATE, values | {"where_key": key})
         elif tx.run(_ADD, values) != 1:
             # Only rows can be locked: two first failures of one resource meet here, and the later one starts again.
-            raise Again(failures.busy("a circuit"))
+            raise Again(failures.busy("the database"))
 
 
 def _transitions(before: Mapping[str, Circuit], after: Mapping[str, Circuit]) -> Iterator[CircuitTransition]:

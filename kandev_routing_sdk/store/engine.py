@@ -1,7 +1,7 @@
 """Connections and transactions: one way to run a statement on SQLite and on PostgreSQL.
 
-Statements are Core constructs, built once at import. Each store compiles a statement once, for its engine, and then runs the text on
-a pooled driver connection (R-PRF-1): neither an ORM session nor Core's execution machinery is on the decision path.
+Statements are Core constructs, built once at import. Each store compiles a statement once, for its engine, and then runs
+the text on a pooled driver connection (R-PRF-1): neither an ORM session nor Core's execution is on the decision path.
 
 SQLite: WAL, ``BEGIN IMMEDIATE`` for every transaction that writes (a deferred one that reads first fails under load instead of
 waiting), ``synchronous=FULL`` (a lost commit is a repeated prompt). PostgreSQL: READ COMMITTED, rows locked in key order.
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError, TimeoutError as PoolTimeout
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.pool import QueuePool, StaticPool
 from sqlalchemy.sql.base import Executable
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Row = tuple[Any, ...]
-MAX_TRIES: Final = 12
+MAX_TRIES: Final = 40
 _BEGIN: Final = sa.text("BEGIN IMMEDIATE")
 
 
@@ -139,8 +140,9 @@ class Database:
     def __init__(self, url: str, *, read_only: bool, timeout_s: float, clock: BlockingClock) -> None:
         self.read_only, self._timeout_s, self._clock = read_only, timeout_s, clock
         self.missing = False
-        """Read-only, and there is no database yet."""
+        """Read-only, and there is nothing yet: an empty database in memory stands for it."""
         self._compiled: dict[Statement, _Compiled] = {}
+        self._reached = False
         parsed = _parse(url)
         if parsed.get_backend_name() == "sqlite":
             path = Path(parsed.database or "")
@@ -194,7 +196,8 @@ class Database:
             reraise=True,
         )
         try:
-            return retrying(self._once, work, writing=writing)
+            result: T = retrying(self._once, work, writing=writing)
+            return result
         except Again as last:
             raise last.error from None
 
@@ -203,6 +206,7 @@ class Database:
         connection: PoolProxiedConnection | None = None
         try:
             connection = self.engine.raw_connection()
+            self._reached = True
             transaction = Transaction(self.engine, connection, self._compiled)
             if writing and self.is_sqlite:
                 transaction.run(_BEGIN, {})
@@ -212,17 +216,18 @@ class Database:
                 connection.commit()
             return result
         except self._driver_errors as error:
-            retry = self.judge(error, connection)
-            if retry.retry is Retry.RECONNECT:
+            judged = self.judge(error, connection)
+            if judged.retry is Retry.RECONNECT:
                 if connection is not None:
                     connection.invalidate()
                     connection = None
                 self.engine.dispose()
                 if committing:
                     raise failures.lost_in_commit(self.label) from None
-            if retry.retry is Retry.NO:
-                raise retry.error from None
-            raise retry from None
+            # Whoever was never reached is more likely named wrongly than about to come back.
+            if judged.retry is Retry.NO or not self._reached:
+                raise judged.error from None
+            raise judged from None
         finally:
             if connection is not None:
                 connection.close()  # rolls back what was not committed
@@ -247,15 +252,18 @@ class Database:
         """Close every idle connection."""
         self.engine.dispose()
 
+    def forget(self) -> None:
+        """Stand for a database that has nothing yet, from now on."""
+        self.engine.dispose()
+        self._compiled.clear()
+        self.engine, self.missing = _memory_engine(), True
+
     # --- engines ---
 
     def _sqlite_engine(self, path: Path) -> sa.Engine:
         if self.read_only and not path.exists():
-            # One shared connection: the database lives as long as it does.
             self.missing = True
-            return sa.create_engine(
-                "sqlite://", poolclass=StaticPool, connect_args={"isolation_level": None, "check_same_thread": False}
-            )
+            return _memory_engine()
         if not self.read_only:
             _make_file(path, self.label)
         mode = "ro" if self.read_only else "rw"
@@ -300,6 +308,13 @@ class Database:
 
         sa.event.listen(engine, "connect", prepare)
         return engine
+
+
+def _memory_engine() -> sa.Engine:
+    # One shared connection: the database lives as long as it does.
+    return sa.create_engine(
+        "sqlite://", poolclass=StaticPool, connect_args={"isolation_level": None, "check_same_thread": False}
+    )
 
 
 def _parse(url: str) -> sa.URL:

@@ -23,8 +23,8 @@ class Retry(Enum):
     """The connection is gone, and so is everything that was not committed."""
 
 
-class Again(Exception):  # noqa: N818  # never leaves the store
-    """A transaction that was rolled back and may be made anew; ``error`` is what to say when it may not."""
+class Again(Exception):
+    """A transaction that was rolled back and may be made anew. Never leaves the store: ``error`` does, if that does not help."""
 
     def __init__(self, error: StoreError, retry: Retry = Retry.SOON) -> None:
         super().__init__(error, retry)
@@ -116,7 +116,9 @@ def from_postgresql(error: BaseException, label: str, *, lost: bool) -> tuple[St
     if state in _STATES:
         return StoreUnavailable(f"{label} {_STATES[state]} ({state})"), Retry.NO
     if lost or state in _GOING_DOWN or state.startswith("08") or (not state and _is_operational(error)):
-        return StoreUnavailable(f"{label} cannot be reached; nothing was changed: check that it runs"), Retry.RECONNECT
+        return StoreUnavailable(
+            f"{label} cannot be reached, or refused the login; nothing was changed: check that it runs, and the URL"
+        ), Retry.RECONNECT
     return _refused(label, state or type(error).__name__), Retry.NO
 
 

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from kandev_routing_sdk.errors import SchemaTooNew, StoreUnavailable
-from kandev_routing_sdk.store.tables import VERSION_TABLE
+from kandev_routing_sdk.store.tables import METADATA, VERSION_TABLE
 
 if TYPE_CHECKING:
     from kandev_routing_sdk.store.engine import Database, Transaction
@@ -24,9 +24,10 @@ VERSIONS: Final = ("0001",)
 HEAD: Final = VERSIONS[-1]
 FOLDER: Final = Path(__file__).parent / "migrations"
 
-_SQLITE_HAS: Final = sa.text(f"SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = '{VERSION_TABLE}'")
-_POSTGRESQL_HAS: Final = sa.text(f"SELECT 1 WHERE to_regclass('{VERSION_TABLE}') IS NOT NULL")
-_VERSION: Final = sa.text(f"SELECT version_num FROM {VERSION_TABLE}")  # noqa: S608  # a constant
+_NAME: Final = {"name": VERSION_TABLE}
+_SQLITE_HAS: Final = sa.text("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name")
+_POSTGRESQL_HAS: Final = sa.text("SELECT 1 WHERE to_regclass(:name) IS NOT NULL")
+_VERSION: Final[sa.Select[tuple[str]]] = sa.select(sa.column("version_num")).select_from(sa.table(VERSION_TABLE))
 # "kr_vers" as a number.
 _LOCK: Final = sa.text(f"SELECT pg_advisory_xact_lock({0x6B725F76657273})")
 
@@ -36,23 +37,28 @@ _ONE_AT_A_TIME: Final = threading.Lock()
 
 def version(tx: Transaction) -> str | None:
     """Return the schema's version; None when there is none yet."""
-    if tx.row(_SQLITE_HAS if tx.is_sqlite else _POSTGRESQL_HAS, {}) is None:
+    if tx.row(_SQLITE_HAS if tx.is_sqlite else _POSTGRESQL_HAS, _NAME) is None:
         return None
     row = tx.row(_VERSION, {})
     return None if row is None else str(row[0])
 
 
 def ensure(database: Database, *, migrate: bool) -> None:
-    """See that the schema is this code's.
+    """See that the schema is this code's. Read-only, a database without one reads as empty.
 
     Raises:
         SchemaTooNew: a newer version of the SDK wrote it; nothing was changed.
         StoreUnavailable: it is older, or missing, and ``migrate`` is False.
         StoreError: the migration failed; nothing was changed.
     """
-    if _is_current(database, database.read(version)):
+    found = database.read(version)
+    if _is_current(database, found):
         return
-    if not migrate:
+    if found is None and database.read_only:
+        database.forget()
+        METADATA.create_all(database.engine)
+        return
+    if not migrate or database.read_only:
         raise StoreUnavailable(
             f"{database.label} has no tables of this version ({HEAD}) yet: open it once with migrate=True"
         )

@@ -145,9 +145,6 @@ def add_events(tx: Transaction, route: Route, drafts: Sequence[EventDraft], now:
 
 def events(tx: Transaction, session_id: str | None, after: int, limit: int) -> list[EventRecord]:
     """Return events after the cursor, in order."""
-    values = {"where_after": after, "where_limit": limit}
-    if session_id is None:
-        rows = tx.rows(_AFTER, values)
-    else:
-        rows = tx.rows(_OF_SESSION, {**values, "where_session_id": session_id})
+    values = {"where_session_id": session_id, "where_after": after, "where_limit": limit}
+    rows = tx.rows(_AFTER if session_id is None else _OF_SESSION, values)
     return [codec.decode_event(row) for row in rows]

@@ -23,7 +23,6 @@ from kandev_routing_sdk.ports import (
 from kandev_routing_sdk.route.model import Reason, Route, State
 from kandev_routing_sdk.store import attempts, calls, circuits, keys, migrate, routes
 from kandev_routing_sdk.store.engine import BlockingClock, Database, Transaction
-from kandev_routing_sdk.store.tables import METADATA
 
 DEFAULT_TIMEOUT_S = 10.0
 
@@ -144,11 +143,7 @@ class SqlStore:
 
     def prepare(self, *, migrate_schema: bool) -> None:
         """See that the schema is this code's; see :func:`open_store`."""
-        if self._database.missing:
-            # Nothing is there to read: an empty database in memory answers so.
-            METADATA.create_all(self._database.engine)
-            return
-        migrate.ensure(self._database, migrate=migrate_schema and not self._database.read_only)
+        migrate.ensure(self._database, migrate=migrate_schema)
 
     def close(self) -> None:
         """Give back connections. The last one of all processes folds SQLite's log into its file (never a read-only one)."""
