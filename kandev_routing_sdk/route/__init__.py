@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kandev_routing_sdk.route.facts import Facts
-from kandev_routing_sdk.route.guards import ACTIONS, attempts_left, is_settled, valid_actions
+from kandev_routing_sdk.route.guards import ACTIONS, attempts_left, is_settled, matching, valid_actions
 from kandev_routing_sdk.route.select import CandidateView, Selection, Verdict, WalkEntry, select
 from kandev_routing_sdk.route.step import Transition, begin, step, trigger_for
 from kandev_routing_sdk.route.table import ATTEMPT_CAP, TABLE
@@ -21,6 +21,7 @@ __all__ = [
     "attempts_left",
     "begin",
     "is_settled",
+    "matching",
     "select",
     "step",
     "trigger_for",
