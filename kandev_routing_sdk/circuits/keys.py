@@ -116,7 +116,7 @@ def keys_of_failure(
         return (_profile(identity),)
     models = {m for m in (classification.model_id, identity.model_id) if m is not None}
     one_model = classification.model_id is not None or classification.scope is Scope.MODEL
-    keys: Iterable[ResourceKey] = ()
+    keys: Iterable[ResourceKey]
     match place:
         case _Place.NETWORK:
             keys = (_network(provider, identity.executor_namespace),)
@@ -130,8 +130,8 @@ def keys_of_failure(
             keys = (_account_model(provider, binding, m) for m in models)
         case _Place.ACCOUNT | _Place.ACCOUNT_OR_ITS_MODEL:
             keys = (_account(provider, binding),)
-        case _Place.PROFILE:
-            pass
+        case _:
+            keys = ()  # the profile's own cause
     # A cause of one model that nobody can name stays with the profile, too.
     return _sorted(keys) or (_profile(identity),)
 

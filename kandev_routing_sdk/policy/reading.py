@@ -39,8 +39,10 @@ def one_of(words: Collection[str]) -> str:
 
 def suggestion(word: str, known: Collection[str]) -> str:
     """Return ``"; did you mean 'x'?"`` when a known word is near, else an empty text."""
-    near = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {shown(str(near[0]))}?" if near else ""
+    near = [str(k) for k in difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)]
+    # Swapped letters are the commonest slip: "modle" is "model", however near "mode" is.
+    near.sort(key=lambda k: sorted(k) != sorted(word))
+    return f"; did you mean {shown(near[0])}?" if near else ""
 
 
 def kind_of(value: object) -> str:

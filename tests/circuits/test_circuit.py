@@ -98,7 +98,9 @@ def test_what_a_person_must_fix_has_no_deadline(code: Code) -> None:
 
 @pytest.mark.parametrize("code", [*TRANSIENT_CODES, Code.RATE_LIMITED])
 @pytest.mark.parametrize(("delay", "window"), [(5, 5), (60, 60), (3600, 60), (-3, 0)])
-def test_a_transient_opens_for_the_shorter_of_the_next_delay_and_a_minute(code: Code, delay: float, window: float) -> None:
+def test_a_transient_opens_for_the_shorter_of_the_next_delay_and_a_minute(
+    code: Code, delay: float, window: float
+) -> None:
     """R-CIR-5: one policy must not block a shared provider for hours."""
     assert after(window) == fail(None, fact(code, owner_delay_s=delay)).deadline
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -26,10 +27,26 @@ from kandev_routing_sdk.types import CircuitState, Code, Confidence, Scope
 KEY = ResourceKey("provider:acme", Scope.PROVIDER, provider_id="acme")
 LIMIT = timedelta(minutes=10)
 
-_uniform = st.floats(min_value=0, max_value=1, exclude_max=True)
+
+class Failure(NamedTuple):
+    code: Code
+    hint: int | None
+    delay: float | None
+    exhausted: bool
+    uniform: float
+    arm: bool
+
+
+_failures = st.builds(
+    Failure,
+    code=st.sampled_from(Code),
+    hint=st.none() | st.integers(min_value=-600, max_value=100_000),
+    delay=st.none() | st.floats(min_value=0, max_value=90_000),
+    exhausted=st.booleans(),
+    uniform=st.floats(min_value=0, max_value=1, exclude_max=True),
+    arm=st.booleans(),
+)
 _seconds = st.integers(min_value=0, max_value=8000)
-_hint = st.none() | st.integers(min_value=-600, max_value=100_000)
-_delay = st.none() | st.floats(min_value=0, max_value=90_000)
 _ttl = st.integers(min_value=1, max_value=1200).map(lambda s: timedelta(seconds=s))
 
 
@@ -58,46 +75,32 @@ class Life(RuleBasedStateMachine):
     def time_passes(self, seconds: int) -> None:
         self.now += timedelta(seconds=seconds)
 
-    @rule(code=st.sampled_from(Code), hint=_hint, delay=_delay, exhausted=st.booleans(), uniform=_uniform, arm=st.booleans())
-    def somebody_fails(
-        self, code: Code, hint: int | None, delay: float | None, exhausted: bool, uniform: float, arm: bool
-    ) -> None:
-        self._fail(code, hint, delay, exhausted, uniform, arm=arm, token=None)
+    @rule(failure=_failures)
+    def somebody_fails(self, failure: Failure) -> None:
+        self._fail(failure, token=None)
 
     @precondition(lambda self: self.circuit.probe_token is not None)
-    @rule(code=st.sampled_from(Code), hint=_hint, delay=_delay, exhausted=st.booleans(), uniform=_uniform, arm=st.booleans())
-    def the_probe_fails(
-        self, code: Code, hint: int | None, delay: float | None, exhausted: bool, uniform: float, arm: bool
-    ) -> None:
+    @rule(failure=_failures)
+    def the_probe_fails(self, failure: Failure) -> None:
         token = self.circuit.probe_token
         self.replaced = token
-        self._fail(code, hint, delay, exhausted, uniform, arm=arm, token=token)
+        self._fail(failure, token=token)
         self.replaced = None
         assert self.circuit.probe_token != token
 
-    def _fail(
-        self,
-        code: Code,
-        hint: int | None,
-        delay: float | None,
-        exhausted: bool,
-        uniform: float,
-        *,
-        arm: bool,
-        token: str | None,
-    ) -> None:
+    def _fail(self, failure: Failure, *, token: str | None) -> None:
         before = self.circuit
-        due = self.now + timedelta(seconds=delay or 0)
+        due = self.now + timedelta(seconds=failure.delay or 0)
         fact = FailureFact(
-            code,
+            failure.code,
             Confidence.HIGH,
-            due_at=None if hint is None else self.now + timedelta(seconds=hint),
-            owner_delay_s=delay,
-            exhausted=exhausted,
+            due_at=None if failure.hint is None else self.now + timedelta(seconds=failure.hint),
+            owner_delay_s=failure.delay,
+            exhausted=failure.exhausted,
             lease_token=token,
-            arm=ArmedRetry(self.new_token(), "w", due, timedelta(minutes=1)) if arm else None,
+            arm=ArmedRetry(self.new_token(), "w", due, timedelta(minutes=1)) if failure.arm else None,
         )
-        after = on_failure(before, KEY, fact, now=self.now, uniform=uniform)
+        after = on_failure(before, KEY, fact, now=self.now, uniform=failure.uniform)
         if before.state is not CircuitState.CLOSED:
             assert after.state is not CircuitState.CLOSED
             if before.deadline is not None:

@@ -122,6 +122,10 @@ def test_a_conflict_opens_nothing() -> None:
     assert [] == opened(Code.QUOTA_LIMITED, scope=Scope.NONE)
 
 
+def test_a_rule_cannot_widen_what_is_the_profiles_own() -> None:
+    assert [PROFILE] == opened(Code.MISSING_CREDENTIALS, scope=Scope.ACCOUNT)
+
+
 def test_a_rule_may_narrow_a_failure_to_the_profile() -> None:
     assert [PROFILE] == opened(Code.AUTH_REQUIRED, scope=Scope.PROFILE)
 
@@ -129,7 +133,8 @@ def test_a_rule_may_narrow_a_failure_to_the_profile() -> None:
 def test_a_profile_id_is_in_the_profile_key_only() -> None:
     """R-CIR-1: two profiles of one account share its health."""
     mine, other = (
-        {k.key for k in consulted_keys(i) if k.scope is not Scope.PROFILE} for i in (FABLE, replace(FABLE, profile_id="x"))
+        {k.key for k in consulted_keys(i) if k.scope is not Scope.PROFILE}
+        for i in (FABLE, replace(FABLE, profile_id="x"))
     )
     assert mine == other
     assert [PROFILE] == [k.key for k in consulted_keys(FABLE) if k.profile_id is not None]

@@ -169,7 +169,17 @@ _json = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["version", "transient", "hard", "retry", "wait_for_reset", "on_exhausted", "enabled", "max_retries", "x"]
+                [
+                    "version",
+                    "transient",
+                    "hard",
+                    "retry",
+                    "wait_for_reset",
+                    "on_exhausted",
+                    "enabled",
+                    "max_retries",
+                    "x",
+                ]
             ),
             inner,
             max_size=4,

@@ -88,9 +88,7 @@ def test_each_class_has_its_own_policy() -> None:
     assert DecisionKind.SKIP == decide(policy, failure(Code.QUOTA_LIMITED)).kind
 
 
-@pytest.mark.parametrize(
-    ("used", "seconds"), [(0, 5), (1, 10), (2, 20), (3, 40), (9, 2560)], ids=lambda value: str(value)
-)
+@pytest.mark.parametrize(("used", "seconds"), [(0, 5), (1, 10), (2, 20), (3, 40), (9, 2560)], ids=str)
 def test_retry_n_waits_twice_as_long_as_the_one_before(used: int, seconds: int) -> None:
     """R-POL-3: ordinal n waits initial · 2^(n-1)."""
     decision = decide(both(retry=retries(10)), failure(), retries_used=used)
@@ -121,7 +119,9 @@ def test_a_person_may_have_gone_beyond_the_budget() -> None:
 
 
 @pytest.mark.parametrize(
-    "hint", [{"reset_at": NOW + timedelta(seconds=300)}, {"retry_after": timedelta(seconds=300)}], ids=["reset", "after"]
+    "hint",
+    [{"reset_at": NOW + timedelta(seconds=300)}, {"retry_after": timedelta(seconds=300)}],
+    ids=["reset", "after"],
 )
 def test_a_named_reset_within_the_maximum_is_waited_for(hint: dict[str, Any]) -> None:
     decision = decide(both(wait_for_reset=wait(300), retry=retries()), failure(Code.QUOTA_LIMITED, **hint))
@@ -277,10 +277,13 @@ def test_a_decision_cannot_contradict_itself(changes: dict[str, Any]) -> None:
 # --- properties ---
 
 _retry = st.one_of(
-    st.just(RetryPolicy()), st.builds(retries, st.integers(min_value=1, max_value=10), st.integers(min_value=1, max_value=3600))
+    st.just(RetryPolicy()),
+    st.builds(retries, st.integers(min_value=1, max_value=10), st.integers(min_value=1, max_value=3600)),
 )
 _wait = st.one_of(st.just(WaitPolicy()), st.builds(wait, st.integers(min_value=1, max_value=604_800)))
-_class_policy = st.builds(ClassPolicy, retry=_retry, wait_for_reset=_wait, on_exhausted=st.sampled_from(["skip", "stop"]))
+_class_policy = st.builds(
+    ClassPolicy, retry=_retry, wait_for_reset=_wait, on_exhausted=st.sampled_from(["skip", "stop"])
+)
 _documents = st.builds(PolicyDocument, transient=_class_policy, hard=_class_policy)
 _span = st.none() | st.integers(min_value=-100_000, max_value=2_678_400).map(lambda s: timedelta(seconds=s))
 _effects = st.none() | st.builds(
@@ -306,45 +309,36 @@ def _failures(draw: st.DrawFn) -> Classification:
     )
 
 
-@given(
-    policy=_documents,
-    classification=_failures(),
-    effects=_effects,
-    used=st.integers(min_value=0, max_value=12),
-    waited=st.booleans(),
-    stale=st.booleans(),
-    guarantee=st.booleans(),
+_circumstances = st.fixed_dictionaries(
+    {
+        "effects": _effects,
+        "retries_used": st.integers(min_value=0, max_value=12),
+        "reset_wait_used": st.booleans(),
+        "stale": st.booleans(),
+        "resume_guarantee": st.booleans(),
+    }
 )
+
+
+@given(policy=_documents, classification=_failures(), given_=_circumstances)
 def test_whatever_is_decided_is_allowed(
-    policy: PolicyDocument,
-    classification: Classification,
-    effects: Effects | None,
-    used: int,
-    waited: bool,
-    stale: bool,
-    guarantee: bool,
+    policy: PolicyDocument, classification: Classification, given_: dict[str, Any]
 ) -> None:
     """R-POL-8: no document, however odd, gets past the gate or the bounds. Checked against the rules written out once more."""
-    decision = evaluate(
-        policy,
-        classification,
-        effects=effects,
-        retries_used=used,
-        reset_wait_used=waited,
-        now=NOW,
-        stale=stale,
-        resume_guarantee=guarantee,
-    )
+    decision = evaluate(policy, classification, now=NOW, **given_)
+    effects, used = given_["effects"], given_["retries_used"]
     mine = policy.for_class(classification.error_class)
     if decision.kind is not DecisionKind.STOP:
         assert mine is not None
-        assert not stale
+        assert not given_["stale"]
         assert effects is not None
         assert effects.complete
         assert not effects.tool_call
         assert not effects.tool_effect
         assert effects.delivery in {Delivery.NOT_SENT, Delivery.ACKNOWLEDGED}
-        assert not (effects.output or effects.thinking) or (guarantee and decision.kind is not DecisionKind.SKIP)
+        assert not (effects.output or effects.thinking) or (
+            given_["resume_guarantee"] and decision.kind is not DecisionKind.SKIP
+        )
         assert classification.confidence is Confidence.HIGH or (
             classification.confidence is Confidence.MEDIUM and effects.delivery is Delivery.NOT_SENT
         )
@@ -352,7 +346,7 @@ def test_whatever_is_decided_is_allowed(
         case DecisionKind.WAIT:
             assert mine is not None
             assert mine.wait_for_reset.enabled
-            assert not waited
+            assert not given_["reset_wait_used"]
             assert decision.deadline is not None
             assert NOW < decision.deadline <= NOW + timedelta(seconds=mine.wait_for_reset.max_wait_seconds)
         case DecisionKind.RETRY:
