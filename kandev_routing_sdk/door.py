@@ -29,7 +29,7 @@ async def route_once_async(
     profile_id: str,
     prompt: str,
     *,
-    timeout: float | None = None,  # noqa: ASYNC109  # see Router.route_once_async
+    timeout: float | None = None,  # see Router.route_once_async
     on_progress: Tell | None = None,
     cwd: str | Path | None = None,
 ) -> CallResult:

@@ -73,7 +73,7 @@ def _installed(broken: list[BrokenPlugin]) -> Iterator[tuple[str, list[object]]]
             manager.check_pending()
             given: list[Iterable[object]] = manager.hook.kandev_routing_adapters()
             if not given:
-                raise PluginError(f"it implements no hook of {hooks.GROUP}")  # noqa: TRY301  # same report as any other fault
+                raise PluginError(f"it implements no hook of {hooks.GROUP}")  # same report as any other fault
             yield entry.name, [item for one in given for item in one]
         except Exception as problem:  # noqa: BLE001  # see above
             broken.append(BrokenPlugin(entry.name, _sentence(problem)))

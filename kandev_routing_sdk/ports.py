@@ -43,7 +43,8 @@ __all__ = [
 @dataclass(frozen=True, slots=True)
 class AttemptRecord:
     """One dispatch of a prompt to one candidate under one generation. The row is inserted with its decision and then updated up to
-    ``settled``; after that it never changes (R-ENG-11)."""
+    ``settled``; after that it never changes (R-ENG-11).
+    """
 
     attempt_id: str
     session_id: str
@@ -189,7 +190,8 @@ class CallRecord:
 
 class Store(Protocol):
     """Durable state. Synchronous; every method is one transaction. Errors: :class:`~kandev_routing_sdk.errors.StoreError`
-    and its children; nothing is half written."""
+    and its children; nothing is half written.
+    """
 
     def commit(self, commit: Commit) -> Committed:
         """Make one transition durable.
@@ -216,7 +218,8 @@ class Store(Protocol):
 
     def renew(self, session_id: str, *, owner_id: str, until: datetime, lease_token: str | None, now: datetime) -> bool:
         """Renew the owner lease, and the probe leases held under ``lease_token`` (as far as R-CIR-8 allows), without touching the
-        revision. Return False when the owner lease is no longer ours: the caller must end its agents at once (R-ENG-8)."""
+        revision. Return False when the owner lease is no longer ours: the caller must end its agents at once (R-ENG-8).
+        """
         ...
 
     def attempts(self, session_id: str) -> list[AttemptRecord]:
@@ -312,7 +315,8 @@ class Downstream(Protocol):
 
     async def prompt(self, text: str, turn: TurnRecord) -> None:
         """Send the prompt and return when the agent is quiet: headless after EOF and reap, ACP after the response and a short
-        bounded quiet period. ``turn`` then holds everything. Never raises for what an agent does."""
+        bounded quiet period. ``turn`` then holds everything. Never raises for what an agent does.
+        """
         ...
 
     async def cancel(self) -> None:

@@ -34,7 +34,9 @@ def resolve(source: ProfileSource, profile_id: str, *, dynamic_enabled: bool, sc
     if not profile.enabled:
         raise ProfileUnusable(f"profile {profile_id!r} is disabled; set enabled = true in its table to use it")
     if scope is not None and profile.scope not in {None, scope}:
-        raise ProfileUnusable(f"profile {profile_id!r} belongs to scope {profile.scope!r} and cannot be used in {scope!r}")
+        raise ProfileUnusable(
+            f"profile {profile_id!r} belongs to scope {profile.scope!r} and cannot be used in {scope!r}"
+        )
     if isinstance(profile, ConcreteProfile):
         return Resolution(profile, ProfileKind.CONCRETE, (Candidate(profile_id=profile.id),))
     if not dynamic_enabled:

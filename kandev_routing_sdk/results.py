@@ -171,7 +171,9 @@ class CallEnded:
     result: CallResult
 
 
-Progress: TypeAlias = CandidateSkipped | AttemptStarted | AgentSaid | AttemptEnded | Waiting | CircuitChanged | CallEnded
+Progress: TypeAlias = (
+    CandidateSkipped | AttemptStarted | AgentSaid | AttemptEnded | Waiting | CircuitChanged | CallEnded
+)
 
 
 # Errors ----------------------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import anyio
 from pydantic import SecretBytes
 
 from kandev_routing_sdk.binding import InstallationKey
-from kandev_routing_sdk.catalogue import Catalogue
+from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_source
 from kandev_routing_sdk.circuits import Circuit, make_due, reset
 from kandev_routing_sdk.clock import Clock, IdSource, SystemClock, SystemIds
@@ -49,7 +49,7 @@ class Router:
         self.read_only = read_only
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913  # the composition root: each one replaces a default part
         cls,
         settings: Settings | None = None,
         *,
@@ -115,7 +115,9 @@ class Router:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def close(self) -> None:
@@ -151,7 +153,9 @@ class Router:
             return anyio.run(call)
         except RuntimeError as problem:
             if "running" in str(problem):
-                raise UsageError("route_once blocks; inside a running event loop await route_once_async instead") from None
+                raise UsageError(
+                    "route_once blocks; inside a running event loop await route_once_async instead"
+                ) from None
             raise
 
     async def route_once_async(
@@ -159,13 +163,14 @@ class Router:
         profile_id: str,
         prompt: str,
         *,
-        timeout: float | None = None,  # noqa: ASYNC109  # part of the call's contract: its policy waits count too
+        timeout: float | None = None,  # part of the call's contract: its policy waits count too
         on_progress: Tell | None = None,
         cwd: str | Path | None = None,
         cancel: anyio.Event | None = None,
     ) -> CallResult:
         """:meth:`route_once` for async code (asyncio). Set ``cancel`` to end the call and still get its result, in a
-        :class:`~kandev_routing_sdk.results.CallCancelled`; cancelling the task ends the agents as well."""
+        :class:`~kandev_routing_sdk.results.CallCancelled`; cancelling the task ends the agents as well.
+        """
         folder = Path.cwd() if cwd is None else Path(cwd)
         return await run_call(self._engine, CallRequest(profile_id, prompt, folder, timeout, on_progress, cancel))
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,7 +43,11 @@ def survey(engine: Engine, candidates: Sequence[Candidate], cwd: Path) -> Field:
 
 def _view(position: int, candidate: Candidate, found: Prepared | Unlaunchable) -> CandidateView:
     common = CandidateView(
-        profile_id=candidate.profile_id, family="", enabled=candidate.enabled, position=position, policy=candidate.policy
+        profile_id=candidate.profile_id,
+        family="",
+        enabled=candidate.enabled,
+        position=position,
+        policy=candidate.policy,
     )
     if isinstance(found, Unlaunchable):
         return dataclasses.replace(common, family=found.family, problem=(found.reason, found.detail))

@@ -16,10 +16,11 @@ import anyio
 from kandev_routing_sdk.circuits import Circuit
 from kandev_routing_sdk.conductor.attempt import Attempt, make_attempt
 from kandev_routing_sdk.conductor.candidates import Field, rejected_of, survey
-from kandev_routing_sdk.conductor.engine import HEARTBEAT_S, OWNER_LEASE_S, PROBE_LEASE_S, Engine, Tell, Work
-from kandev_routing_sdk.conductor.handover import note_for, prompt_with
+from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S, PROBE_LEASE_S, Engine, Tell, Work
+from kandev_routing_sdk.conductor.handover import note_for
 from kandev_routing_sdk.conductor.judge import (
     Lease,
+    Standing,
     Verdict,
     as_failed,
     is_empty_answer,
@@ -28,6 +29,7 @@ from kandev_routing_sdk.conductor.judge import (
     judge_success,
 )
 from kandev_routing_sdk.conductor.launch import Prepared
+from kandev_routing_sdk.conductor.ledger import Ledger
 from kandev_routing_sdk.conductor.tasks import alongside, in_thread
 from kandev_routing_sdk.errors import NotAdmitted, StoreUnavailable
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
@@ -36,10 +38,7 @@ from kandev_routing_sdk.evidence.updates import AgentUpdate, TextDelta, Thinking
 from kandev_routing_sdk.ports import (
     Admit,
     AttemptRecord,
-    CircuitChange,
     CircuitHandedBack,
-    Commit,
-    Committed,
     SelectionRecord,
 )
 from kandev_routing_sdk.results import (
@@ -48,13 +47,13 @@ from kandev_routing_sdk.results import (
     AttemptReport,
     AttemptStarted,
     CandidateSkipped,
-    CircuitChanged,
     Rejected,
 )
+from kandev_routing_sdk.route.continuation import join_prompt
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import Reason, Route, State, Trigger
 from kandev_routing_sdk.route.select import Selection, select
-from kandev_routing_sdk.route.step import Transition, begin, step, trigger_for
+from kandev_routing_sdk.route.step import Transition, begin, trigger_for
 from kandev_routing_sdk.types import AttemptOutcome, DispatchMark, ProfileKind
 
 _MAX_RESELECT: Final = 32
@@ -72,10 +71,9 @@ class Drive:
         self._engine = engine
         self._work = work
         self._tell = tell
-        self._route: Route | None = None
+        self._ledger = Ledger(engine, tell)
         self._attempt: Attempt | None = None
         self._claimed: tuple[AttemptRecord, Prepared, Lease] | None = None
-        self._owner_lost = False
         self.reports: list[AttemptReport] = []
         self.selection: Selection | None = None
         self.rejected: tuple[Rejected, ...] = ()
@@ -84,9 +82,8 @@ class Drive:
 
     @property
     def route(self) -> Route:
-        """The route as it was last committed by this drive."""
-        assert self._route is not None  # noqa: S101  # open() comes first
-        return self._route
+        """The route as it was last committed."""
+        return self._ledger.route
 
     # Life -----------------------------------------------------------------------------------------------------------------
 
@@ -103,34 +100,33 @@ class Drive:
             owner_id=self._engine.owner_id,
             owner_until=now + timedelta(seconds=OWNER_LEASE_S),
         )
-        await self._commit(begun)
+        await self._ledger.commit(begun)
 
     async def run(self) -> Route:
         """Go on until the route waits for a deadline or a person, or its turn is done. Waits inside a policy are the caller's."""
         with anyio.CancelScope() as scope:
-            async with alongside(self._keep_lease(scope)):
+            async with alongside(self._ledger.keep_owner(scope, self._probe_token)):
                 while (go_on := self._next()) is not None:
                     await go_on()
-        if self._owner_lost:
+        if self._ledger.owner_lost:
             await self._end_agent()
-            raise StoreUnavailable(f"the owner lease of session {self.route.session_id} could not be kept; its agent was ended")
+            raise StoreUnavailable(
+                f"the owner lease of session {self.route.session_id} could not be kept; its agent was ended"
+            )
         return self.route
 
     async def abandon(self) -> None:
         """End the agent and settle what runs as neither success nor failure: charges no circuit. Call it shielded."""
         await self._end_agent()
-        if self._route is None:
-            return
         # the commit in whose middle the caller was cancelled was made: read again what is true
-        self._route = await in_thread(self._engine.store.load, self.route.session_id) or self._route
-        if self.route.state is State.STOPPED:
+        if not self._ledger.begun or (await self._ledger.reload()).state is State.STOPPED:
             return
         rows = await in_thread(self._engine.store.attempts, self.route.session_id)
-        transition = self._step(Trigger.STOP_SESSION, Facts(reason=Reason.CANCELLED))
+        transition = self._ledger.step(Trigger.STOP_SESSION, Facts(reason=Reason.CANCELLED))
         unsettled = next((row for row in rows if row.mark is not DispatchMark.SETTLED), None)
         live = self._attempt
         if unsettled is None:
-            await self._commit(transition)
+            await self._ledger.commit(transition)
         elif live is not None and live.record.attempt_id == unsettled.attempt_id:
             verdict = judge_neutral(live.unfinished_outcome(), Reason.CANCELLED, unsettled.resource_keys, live.lease)
             report = live.turn.report(self._engine.clock.now())
@@ -141,8 +137,8 @@ class Drive:
 
     async def stop(self) -> None:
         """Close the route for good (R-UTL-4)."""
-        if self._route is not None and self.route.state is not State.STOPPED:
-            await self._commit(self._step(Trigger.STOP_SESSION, Facts(reason=Reason.CALL_ENDED)))
+        if self._ledger.begun and self.route.state is not State.STOPPED:
+            await self._ledger.commit(self._ledger.step(Trigger.STOP_SESSION, Facts(reason=Reason.CALL_ENDED)))
 
     def _next(self) -> Callable[[], Awaitable[None]] | None:
         route = self.route
@@ -176,7 +172,9 @@ class Drive:
             except NotAdmitted:
                 continue  # somebody took the lease, or opened a circuit, since we looked
             return
-        raise StoreUnavailable("no candidate could be claimed: its health changed each time it was looked at; try again")
+        raise StoreUnavailable(
+            "no candidate could be claimed: its health changed each time it was looked at; try again"
+        )
 
     async def _look(self, found: Field) -> Selection:
         # a concrete profile is what the caller asked for: health does not keep it from its first try (R-CIR-8)
@@ -193,7 +191,7 @@ class Drive:
         trigger = Trigger.NOBODY_RECOVERY_KNOWN if selection.recovery_known else Trigger.NOBODY_PERSON_NEEDED
         for rejected in self.rejected:
             self._tell(CandidateSkipped(rejected))
-        await self._commit(self._step(trigger, Facts(deadline=selection.earliest)))
+        await self._ledger.commit(self._ledger.step(trigger, Facts(deadline=selection.earliest)))
 
     async def _claim(self, selection: Selection, found: Field) -> None:
         """Take the next generation, with the decision, its attempt and its leases in one transaction (R-ENG-2)."""
@@ -206,9 +204,9 @@ class Drive:
             profile_version=self._work.profile_version,
             continuation=note_for(self.route, self.reports, prepared.cleaner),
         )
-        transition = self._step(Trigger.CANDIDATE_COMMITTED, facts)
+        transition = self._ledger.step(Trigger.CANDIDATE_COMMITTED, facts)
         if transition.after.state is not State.STARTING:
-            await self._commit(transition)
+            await self._ledger.commit(transition)
             return
         record = self._record(transition.after, attempt_id, prepared)
         lease = await self._commit_attempt(
@@ -225,18 +223,20 @@ class Drive:
         found = await in_thread(survey, self._engine, mine, self._work.cwd)
         prepared = found.prepared.get(route.execution_profile_id or "")
         if prepared is None:
-            await self._commit(self._step(Trigger.CANDIDATE_REMOVED, Facts()))
+            await self._ledger.commit(self._ledger.step(Trigger.CANDIDATE_REMOVED, Facts()))
             return
         attempt_id = self._engine.ids.new("attempt:")
-        transition = self._step(Trigger.DUE, Facts(attempt_id=attempt_id, profile_id=prepared.profile.id))
+        transition = self._ledger.step(Trigger.DUE, Facts(attempt_id=attempt_id, profile_id=prepared.profile.id))
         if transition.after.state is not State.RETRYING:
-            await self._commit(transition)
+            await self._ledger.commit(transition)
             return
         record = self._record(transition.after, attempt_id, prepared)
         try:
             lease = await self._commit_attempt(transition, record, None)
         except NotAdmitted as refused:
-            await self._commit(self._step(Trigger.DUE_NOT_ADMITTED, Facts(deadline=self._next_try(refused.until))))
+            await self._ledger.commit(
+                self._ledger.step(Trigger.DUE_NOT_ADMITTED, Facts(deadline=self._next_try(refused.until)))
+            )
             return
         self._began(record, prepared, lease)
 
@@ -245,7 +245,11 @@ class Drive:
         decision = self.route.decision
         if until is None or decision is None or decision.deadline is None or decision.policy is None:
             return None
-        bound = _DAY if self.route.state is State.RETRY_WAIT else timedelta(seconds=decision.policy.wait_for_reset.max_wait_seconds)
+        bound = (
+            _DAY
+            if self.route.state is State.RETRY_WAIT
+            else timedelta(seconds=decision.policy.wait_for_reset.max_wait_seconds)
+        )
         again = until + timedelta(seconds=1 + _NOT_ADMITTED_SPREAD_S * self._engine.ids.uniform())
         return again if again <= decision.deadline + bound else None
 
@@ -279,7 +283,7 @@ class Drive:
         admit = None
         if self._work.kind is ProfileKind.DYNAMIC:
             admit = Admit(record.resource_keys, token, self._engine.owner_id, PROBE_LEASE_S)
-        committed = await self._commit(transition, selection=selection, new_attempt=record, admit=admit)
+        committed = await self._ledger.commit(transition, selection=selection, new_attempt=record, admit=admit)
         return Lease(token, self._engine.owner_id, frozenset(k.key for k in committed.leased))
 
     def _began(self, record: AttemptRecord, prepared: Prepared, lease: Lease) -> None:
@@ -308,7 +312,7 @@ class Drive:
         try:
             attempt = make_attempt(self._engine, record, prepared, lease, emit)
         except Exception:  # noqa: BLE001  # adapter code of a third party: its candidate is ineligible for this round (R-PLG-2)
-            gone = self._step(Trigger.ADAPTER_EXCEPTION, Facts(clean=True))
+            gone = self._ledger.step(Trigger.ADAPTER_EXCEPTION, Facts(clean=True))
             await self._settle_unstarted(gone, record, AttemptOutcome.FAILED)
             return
         self._attempt = attempt
@@ -322,13 +326,15 @@ class Drive:
             labels={"provider_id": record.provider_id, "model_id": record.model_id, "profile": prepared.profile.name},
             capabilities=ready.capabilities,
         )
-        transition = self._step(Trigger.READY, facts)
+        transition = self._ledger.step(Trigger.READY, facts)
         # the mark is durable before the prompt can leave: for a headless agent that is before its spawn
-        await self._commit(transition, update_attempt=attempt.dispatching())
+        await self._ledger.commit(transition, update_attempt=attempt.dispatching())
 
     async def _prompt(self) -> None:
         assert self._attempt is not None  # noqa: S101  # it was started
-        await self._attempt.downstream.prompt(prompt_with(self._work.prompt, self.route.continuation), self._attempt.turn)
+        await self._attempt.downstream.prompt(
+            join_prompt(self._work.prompt, self.route.continuation), self._attempt.turn
+        )
         await self._judge()
 
     async def _judge(self) -> None:
@@ -339,24 +345,22 @@ class Drive:
         now = self._engine.clock.now()
         report = attempt.turn.report(now)
         if report.outcome is AttemptOutcome.SUCCESS and not is_empty_answer(report):
-            self.text = attempt.prepared.cleaner.known(report.text)
+            self.text = attempt.prepared.cleaner.known_only(report.text)
             verdict = judge_success(report, attempt.record.resource_keys, attempt.lease)
-            await self._settle(attempt, report, verdict, step(self.route, Trigger.TURN_SUCCEEDED, Facts(), now=now))
+            await self._settle(attempt, report, verdict, self._ledger.step(Trigger.TURN_SUCCEEDED, Facts(), now=now))
             return
         report = as_failed(report)
         self.text = attempt.prepared.cleaner.text(report.text)
-        verdict = judge_failure(
-            self._engine.catalogue,
-            report,
+        standing = Standing(
             policy=self._work.policy_of(attempt.record.execution_profile_id),
             visit=self.route.round.visit(attempt.record.execution_profile_id),
             identity=attempt.prepared.identity,
             keys=attempt.record.resource_keys,
             lease=attempt.lease,
-            uniform=self._engine.ids.uniform(),
             resume_guarantee=attempt.prepared.adapter.resume_guarantee,
-            now=now,
         )
+        uniform = self._engine.ids.uniform()
+        verdict = judge_failure(self._engine.catalogue, report, standing, uniform=uniform, now=now)
         assert verdict.decision is not None  # noqa: S101  # a failure always has one
         facts = Facts(
             decision=verdict.decision,
@@ -366,11 +370,11 @@ class Drive:
             automatic=verdict.automatic,
             clean=not report.effects.any_activity and report.effects.complete,
         )
-        await self._settle(attempt, report, verdict, step(self.route, trigger_for(verdict.decision), facts, now=now))
+        await self._settle(attempt, report, verdict, self._ledger.step(trigger_for(verdict.decision), facts, now=now))
 
     async def _settle(self, attempt: Attempt, report: TurnReport, verdict: Verdict, transition: Transition) -> None:
         now = transition.after.updated_at
-        await self._commit(
+        await self._ledger.commit(
             transition, update_attempt=attempt.settled(report, verdict, now), circuits=verdict.circuits
         )
         self._attempt = None
@@ -382,79 +386,25 @@ class Drive:
     async def _settle_unstarted(self, transition: Transition, record: AttemptRecord, outcome: AttemptOutcome) -> None:
         token = self._token(record.generation)
         settled = replace(
-            record, mark=DispatchMark.SETTLED, outcome=outcome, effects=NOTHING_SENT, settled_at=transition.after.updated_at
+            record,
+            mark=DispatchMark.SETTLED,
+            outcome=outcome,
+            effects=NOTHING_SENT,
+            settled_at=transition.after.updated_at,
         )
         back = tuple(CircuitHandedBack(key, token) for key in record.resource_keys)
-        await self._commit(transition, update_attempt=settled, circuits=back)
+        await self._ledger.commit(transition, update_attempt=settled, circuits=back)
+
+    def _probe_token(self) -> str | None:
+        return self._attempt.lease.token if self._attempt and self._attempt.lease.held else None
 
     async def _end_agent(self) -> None:
         if self._attempt is not None:
             await self._attempt.downstream.stop()
 
-    # Durable --------------------------------------------------------------------------------------------------------------
-
-    def _step(self, trigger: Trigger, facts: Facts) -> Transition:
-        return step(self.route, trigger, facts, now=self._engine.clock.now())
-
-    async def _commit(
-        self,
-        transition: Transition,
-        *,
-        selection: SelectionRecord | None = None,
-        new_attempt: AttemptRecord | None = None,
-        update_attempt: AttemptRecord | None = None,
-        circuits: tuple[CircuitChange, ...] = (),
-        admit: Admit | None = None,
-    ) -> Committed:
-        commit = Commit(
-            before=transition.before,
-            after=transition.after,
-            now=transition.after.updated_at,
-            selection=selection,
-            new_attempt=new_attempt,
-            update_attempt=update_attempt,
-            events=transition.events,
-            circuits=circuits,
-            admit=admit,
-        )
-        committed = await in_thread(self._engine.store.commit, commit)
-        self._route = committed.route
-        for change in committed.transitions:
-            self._tell(_told(change.after))
-        return committed
-
-    async def _keep_lease(self, scope: anyio.CancelScope) -> None:
-        """Renew ownership (and a running probe's lease); an owner that cannot ends its agents before the lease ends (R-ENG-8)."""
-        store, clock = self._engine.store, self._engine.clock
-        while True:
-            await anyio.sleep(HEARTBEAT_S)  # real time, whatever the clock: it is about this process being alive
-            now = clock.now()
-            lease = self._attempt.lease.token if self._attempt and self._attempt.lease.held else None
-            until = now + timedelta(seconds=OWNER_LEASE_S)
-            kept = await in_thread(
-                store.renew, self.route.session_id, owner_id=self._engine.owner_id, until=until, lease_token=lease, now=now
-            )
-            if not kept:
-                self._owner_lost = True
-                scope.cancel()
-                return
-
 
 def _masked(update: AgentUpdate, prepared: Prepared) -> AgentUpdate:
     """What a caller sees live never holds a known secret; shapes are left alone, for they may be the answer."""
     if isinstance(update, TextDelta | ThinkingDelta):
-        return replace(update, text=prepared.cleaner.known(update.text))
+        return replace(update, text=prepared.cleaner.known_only(update.text))
     return update
-
-
-def _told(circuit: Circuit) -> CircuitChanged:
-    key = circuit.key
-    label = "/".join(part for part in (key.provider_id, key.model_id, key.profile_id) if part)
-    return CircuitChanged(
-        scope=key.scope,
-        label=label,
-        state=circuit.state,
-        code=circuit.code,
-        until=circuit.deadline,
-        action_required=circuit.action_required,
-    )

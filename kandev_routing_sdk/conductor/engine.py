@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from kandev_routing_sdk.binding import InstallationKey
-from kandev_routing_sdk.catalogue import Catalogue
+from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.clock import Clock, IdSource
 from kandev_routing_sdk.plugins import Registry
 from kandev_routing_sdk.policy import PolicyDocument

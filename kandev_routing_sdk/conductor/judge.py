@@ -1,4 +1,4 @@
-"""From a turn's report to a decision: classify, book health, ask the policy. No I/O; everything it says is committed by the caller."""
+"""From a turn's report to a decision: classify, book health, ask the policy. No I/O: the caller commits what it says."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from kandev_routing_sdk.catalogue import Catalogue
 from kandev_routing_sdk.catalogue.classification import Classification
+from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.circuits import ArmedRetry, FailureFact, ResourceIdentity, ResourceKey, keys_of_failure
 from kandev_routing_sdk.evidence.effects import automatic_refusal
 from kandev_routing_sdk.evidence.turn import TurnReport
@@ -49,26 +49,26 @@ def judge_success(report: TurnReport, keys: tuple[ResourceKey, ...], lease: Leas
     return Verdict(AttemptOutcome.SUCCESS, Reason.SUCCEEDED, circuits=changes)
 
 
-def judge_neutral(
-    outcome: AttemptOutcome, reason: Reason, keys: tuple[ResourceKey, ...], lease: Lease
-) -> Verdict:
+def judge_neutral(outcome: AttemptOutcome, reason: Reason, keys: tuple[ResourceKey, ...], lease: Lease) -> Verdict:
     """A cancel, a silent attempt, a crash of ours: nothing was learnt, leases go back unchanged."""
     changes = tuple(CircuitHandedBack(k, lease.token) for k in keys if k.key in lease.held)
     return Verdict(outcome, reason, circuits=changes)
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What an attempt is judged by: its candidate's policy and budgets, and the resources it was launched with."""
+
+    policy: PolicyDocument
+    visit: Visit
+    identity: ResourceIdentity
+    keys: tuple[ResourceKey, ...]
+    lease: Lease
+    resume_guarantee: bool = False
+
+
 def judge_failure(
-    catalogue: Catalogue,
-    report: TurnReport,
-    *,
-    policy: PolicyDocument,
-    visit: Visit,
-    identity: ResourceIdentity,
-    keys: tuple[ResourceKey, ...],
-    lease: Lease,
-    uniform: float,
-    resume_guarantee: bool,
-    now: datetime,
+    catalogue: Catalogue, report: TurnReport, standing: Standing, *, uniform: float, now: datetime
 ) -> Verdict:
     """Classify, decide, and work out what it means for shared health.
 
@@ -76,23 +76,22 @@ def judge_failure(
     """
     classification = catalogue.classify(report.evidence)
     decision = evaluate(
-        policy,
+        standing.policy,
         classification,
         effects=report.effects,
-        retries_used=visit.retries_used.get(classification.error_class, 0),
-        reset_wait_used=classification.error_class in visit.reset_waits_used,
+        retries_used=standing.visit.retries_used.get(classification.error_class, 0),
+        reset_wait_used=classification.error_class in standing.visit.reset_waits_used,
         now=now,
-        resume_guarantee=resume_guarantee,
+        resume_guarantee=standing.resume_guarantee,
     )
     automatic = automatic_refusal(classification.error_class, classification.confidence, report.effects) is None
-    failed = keys_of_failure(identity, classification, descriptor_known=identity.binding is not None)
     return Verdict(
         outcome=AttemptOutcome.FAILED,
         reason=_reason(report, classification, decision, automatic=automatic),
         automatic=automatic,
         classification=classification,
         decision=decision,
-        circuits=_bookings(classification, decision, failed, keys, lease, uniform, now),
+        circuits=_bookings(classification, decision, standing, uniform=uniform, now=now),
     )
 
 
@@ -107,9 +106,7 @@ def as_failed(report: TurnReport) -> TurnReport:
     return replace(report, outcome=AttemptOutcome.FAILED)
 
 
-def _reason(
-    report: TurnReport, classification: Classification, decision: Decision, *, automatic: bool
-) -> Reason:
+def _reason(report: TurnReport, classification: Classification, decision: Decision, *, automatic: bool) -> Reason:
     if is_empty_answer(replace(report, outcome=AttemptOutcome.SUCCESS)) and report.stop_reason == "end_turn":
         return Reason.EMPTY_ANSWER
     match decision.kind:
@@ -126,29 +123,24 @@ def _reason(
 
 
 def _bookings(
-    classification: Classification,
-    decision: Decision,
-    failed: tuple[ResourceKey, ...],
-    keys: tuple[ResourceKey, ...],
-    lease: Lease,
-    uniform: float,
-    now: datetime,
+    classification: Classification, decision: Decision, standing: Standing, *, uniform: float, now: datetime
 ) -> tuple[CircuitChange, ...]:
     """A failure extends its own keys and hands the others back unchanged (R-CIR-8)."""
-    due = decision.deadline
-    arm = ArmedRetry(lease.token, lease.owner, due, ARMED_LEASE) if due is not None else None
-    changes: list[CircuitChange] = []
-    for key in failed:
-        fact = FailureFact(
-            code=classification.code,
-            confidence=classification.confidence,
-            due_at=classification.due_at(now),
-            owner_delay_s=(due - now).total_seconds() if due is not None else None,
-            exhausted=decision.kind in {DecisionKind.SKIP, DecisionKind.STOP},
-            lease_token=lease.token if key.key in lease.held else None,
-            arm=arm,
-        )
-        changes.append(CircuitFailed(key, fact, uniform))
-    booked = {k.key for k in failed}
-    changes += [CircuitHandedBack(k, lease.token) for k in keys if k.key in lease.held and k.key not in booked]
-    return tuple(changes)
+    lease, due = standing.lease, decision.deadline
+    failed = keys_of_failure(standing.identity, classification, descriptor_known=standing.identity.binding is not None)
+    fact = FailureFact(
+        code=classification.code,
+        confidence=classification.confidence,
+        due_at=classification.due_at(now),
+        owner_delay_s=(due - now).total_seconds() if due is not None else None,
+        exhausted=due is None,
+        arm=ArmedRetry(lease.token, lease.owner, due, ARMED_LEASE) if due is not None else None,
+    )
+    booked = {key.key for key in failed}
+    return (
+        *(
+            CircuitFailed(key, replace(fact, lease_token=lease.token if key.key in lease.held else None), uniform)
+            for key in failed
+        ),
+        *(CircuitHandedBack(key, lease.token) for key in standing.keys if key.key in lease.held - booked),
+    )

@@ -35,6 +35,7 @@ _SECRET_NAME: Final = re.compile(r"(?i)key|token|secret|passw|credential|auth|co
 _PLAIN_NAME: Final = re.compile(r"PATH|HOME|LANG|LC_.*|TZ|TERM|TMPDIR|SHELL|USER|LOGNAME|NO_COLOR|XDG_.*")
 _PLAIN_VALUE: Final = re.compile(r"[./~][\w./ -]*|https?://[\w.:\[\]-]+(/[\w./-]*)?|\d{1,7}|true|false|[a-z]{1,12}")
 _MIN_SECRET: Final = 6
+_MIN_OPAQUE: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,9 @@ def prepare(engine: Engine, profile_id: str, cwd: Path) -> Prepared | Unlaunchab
     if profile is None:
         return Unlaunchable(profile_id, "", "missing", f"profile {profile_id!r} does not exist any more")
     if not isinstance(profile, ConcreteProfile):
-        return Unlaunchable(profile_id, "", "incompatible", f"profile {profile_id!r} is dynamic and cannot be a candidate")
+        return Unlaunchable(
+            profile_id, "", "incompatible", f"profile {profile_id!r} is dynamic and cannot be a candidate"
+        )
     if not profile.enabled:
         return Unlaunchable(profile_id, profile.family, "disabled", f"profile {profile_id!r} is disabled")
     adapter = engine.registry.get(profile.family)
@@ -97,16 +100,18 @@ def _prepare(engine: Engine, profile: ConcreteProfile, adapter: AgentAdapter, cw
         environ=environ,
         cwd=folder,
         executor_namespace=engine.executor_namespace,
-        full_environ=engine.environ | literals | secrets,
+        full_environ={**engine.environ, **literals, **secrets},
     )
     try:
-        plan = adapter.plan(request)
+        plan: object = adapter.plan(request)
     except ValidationError:
         # a descriptor refused by its validator: pydantic's text would be about the adapter's code, not about the user's profile
         detail = f"the {profile.family} adapter could not describe the credential of profile {profile.id!r}"
         return Unlaunchable(profile.id, profile.family, "not_launchable", detail)
     if not isinstance(plan, LaunchPlan):
-        return Unlaunchable(profile.id, profile.family, "not_launchable", f"the {profile.family} adapter returned no LaunchPlan")
+        return Unlaunchable(
+            profile.id, profile.family, "not_launchable", f"the {profile.family} adapter returned no LaunchPlan"
+        )
     identity = ResourceIdentity(
         provider_id=plan.provider_id,
         model_id=plan.model_id,
@@ -130,7 +135,9 @@ def _secret_literals(literals: Mapping[str, str]) -> list[str]:
     return [
         v
         for n, v in literals.items()
-        if len(v) >= _MIN_SECRET and not _PLAIN_NAME.fullmatch(n) and (_SECRET_NAME.search(n) or not _PLAIN_VALUE.fullmatch(v))
+        if len(v) >= _MIN_SECRET
+        and not _PLAIN_NAME.fullmatch(n)
+        and (_SECRET_NAME.search(n) or not _PLAIN_VALUE.fullmatch(v))
     ]
 
 
@@ -141,7 +148,12 @@ def _secret_arguments(profile: ConcreteProfile) -> list[str]:
     for argument in (*(profile.command or ())[1:], *profile.args):
         flag, _, value = argument.partition("=") if argument.startswith("-") else ("", "", argument)
         named = after_secret_flag or bool(flag and _SECRET_NAME.search(flag))
-        opaque = bool(re.search(r"\d", value)) and not after_model_flag and len(value) >= 12 and not _PLAIN_VALUE.fullmatch(value)  # noqa: PLR2004
+        opaque = (
+            bool(re.search(r"\d", value))
+            and not after_model_flag
+            and len(value) >= _MIN_OPAQUE
+            and not _PLAIN_VALUE.fullmatch(value)
+        )
         if value and len(value) >= _MIN_SECRET and (named or opaque):
             found.append(value)
         after_secret_flag = bool(flag and not value and _SECRET_NAME.search(flag))
@@ -152,4 +164,6 @@ def _secret_arguments(profile: ConcreteProfile) -> list[str]:
 def _no_adapter(engine: Engine, family: str) -> str:
     broken = "".join(f"; plugin {b.name!r} could not be loaded ({b.problem})" for b in engine.registry.broken)
     known = ", ".join(sorted(engine.registry.adapters)) or "none"
-    return f"no adapter for family {family!r} is installed (installed: {known}); install kandev-routing-{family}{broken}"
+    return (
+        f"no adapter for family {family!r} is installed (installed: {known}); install kandev-routing-{family}{broken}"
+    )

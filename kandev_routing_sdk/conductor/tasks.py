@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import ParamSpec, TypeVar, cast
-from collections.abc import Callable
 
 import anyio
 from anyio import to_thread

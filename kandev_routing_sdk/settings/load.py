@@ -47,7 +47,7 @@ class Settings:
 
 
 def user_directory(environ: Mapping[str, str], variable: str, fallback: str) -> Path:
-    """Return ``$variable/kandev-routing``, else ``~/fallback/kandev-routing`` (XDG base directories; relative values are ignored)."""
+    """Return ``$variable/kandev-routing``, else ``~/fallback/kandev-routing`` (XDG; a relative value is ignored)."""
     base = environ.get(variable, "")
     if base and Path(base).is_absolute():
         return Path(base) / "kandev-routing"
@@ -59,11 +59,16 @@ def find_config(*, flag: str | None, environ: Mapping[str, str], cwd: Path) -> t
 
     A file that a flag or the environment names must exist: :class:`~kandev_routing_sdk.errors.ConfigNotFound` otherwise.
     """
-    for named, source in ((flag, f"flag {CONFIG.flag}"), (environ.get(CONFIG.environment), f"environment {CONFIG.environment}")):
+    for named, source in (
+        (flag, f"flag {CONFIG.flag}"),
+        (environ.get(CONFIG.environment), f"environment {CONFIG.environment}"),
+    ):
         if named:
             path = Path(named) if Path(named).is_absolute() else cwd / named
             if not path.is_file():
-                raise ConfigNotFound(f"{named} (from {source}) is not a file; name an existing configuration or run kandev-routing init")
+                raise ConfigNotFound(
+                    f"{named} (from {source}) is not a file; name an existing configuration or run kandev-routing init"
+                )
             return path, source
     for folder in (cwd, *cwd.parents):
         if (folder / FILE_NAME).is_file():
@@ -104,7 +109,8 @@ def load_settings(
     profiles, profile_problems = parse_profiles(_table(document, "profiles", None, problems), families=None)
     problems += profile_problems
     dynamic = _dynamic(environ, features, source, provenance, problems)
-    url = _store_url(store, environ, stores, source, provenance, problems)
+    url, provenance[STORE_URL.name], url_problems = _store_url(store, environ, stores.get("url"), source)
+    problems += url_problems
     if problems:
         raise ConfigInvalid(source, problems)
     return Settings(url, dynamic, MappingProxyType(profiles), path, MappingProxyType(provenance))
@@ -144,7 +150,11 @@ def _table(
 
 
 def _dynamic(
-    environ: Mapping[str, str], table: Mapping[str, object], source: str, provenance: dict[str, str], problems: list[Problem]
+    environ: Mapping[str, str],
+    table: Mapping[str, object],
+    source: str,
+    provenance: dict[str, str],
+    problems: list[Problem],
 ) -> bool:
     in_file = table.get("dynamic_agent_routing")
     if in_file is not None and not isinstance(in_file, bool):
@@ -153,7 +163,9 @@ def _dynamic(
     if written is not None:
         provenance[DYNAMIC.name] = f"environment {DYNAMIC.environment}"
         if written.strip().lower() not in _TRUE | _FALSE:
-            problems.append(Problem(DYNAMIC.environment, f"must be true or false (or 1 or 0), not {written!r}", "wrong_type"))
+            problems.append(
+                Problem(DYNAMIC.environment, f"must be true or false (or 1 or 0), not {written!r}", "wrong_type")
+            )
         return written.strip().lower() in _TRUE
     provenance[DYNAMIC.name] = "default" if in_file is None else f"file {source}"
     return in_file is True
@@ -163,14 +175,9 @@ _URL: Final[Callable[[str], object]] = re.compile(r"(sqlite:///|postgresql(\+psy
 
 
 def _store_url(
-    flag: str | None,
-    environ: Mapping[str, str],
-    table: Mapping[str, object],
-    source: str,
-    provenance: dict[str, str],
-    problems: list[Problem],
-) -> str:
-    in_file = table.get("url")
+    flag: str | None, environ: Mapping[str, str], in_file: object, source: str
+) -> tuple[str, str, list[Problem]]:
+    """Return the URL, where it came from, and what is wrong with it."""
     choices: tuple[tuple[object, str, str], ...] = (
         (flag, f"flag {STORE_URL.flag}", str(STORE_URL.flag)),
         (environ.get(STORE_URL.environment), f"environment {STORE_URL.environment}", STORE_URL.environment),
@@ -179,12 +186,9 @@ def _store_url(
     for value, where, path in choices:
         if value is None or value == "":
             continue
-        provenance[STORE_URL.name] = where
         if not isinstance(value, str) or not _URL(value):
             # the value may hold a password, so it is not shown
-            problems.append(Problem(path, "must be sqlite:///FILE or postgresql+psycopg://…", "invalid_url"))
-            return ""
-        return "postgresql+psycopg" + value.removeprefix("postgresql") if value.startswith("postgresql://") else value
-    provenance[STORE_URL.name] = "default"
-    state = user_directory(environ, "XDG_STATE_HOME", ".local/state")
-    return f"sqlite:///{state / 'routing.db'}"
+            return "", where, [Problem(path, "must be sqlite:///FILE or postgresql+psycopg://…", "invalid_url")]
+        plain = value.startswith("postgresql://")
+        return "postgresql+psycopg" + value.removeprefix("postgresql") if plain else value, where, []
+    return f"sqlite:///{user_directory(environ, 'XDG_STATE_HOME', '.local/state') / 'routing.db'}", "default", []

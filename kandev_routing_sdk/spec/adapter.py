@@ -102,7 +102,8 @@ class StderrLine:
 @dataclass(frozen=True, slots=True)
 class AcpFrame:
     """One raw JSON-RPC message of an ACP agent, before any schema: a notification, or the response to ``session/prompt`` (or to
-    ``initialize``/``session/new`` when ``request`` says so)."""
+    ``initialize``/``session/new`` when ``request`` says so).
+    """
 
     message: Mapping[str, JsonValue]
     request: str | None = None

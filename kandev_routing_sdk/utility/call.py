@@ -44,8 +44,8 @@ async def run_call(engine: Engine, request: CallRequest) -> CallResult:
     """Run a call to its end and return its result.
 
     Raises a :class:`~kandev_routing_sdk.results.CallFailed` with the result when it did not succeed, another
-    :class:`~kandev_routing_sdk.errors.RoutingError` when nothing could be started. Cancellation from outside ends the agents, writes
-    the record and is passed on.
+    :class:`~kandev_routing_sdk.errors.RoutingError` when nothing could be started. Cancellation from outside ends the
+    agents, writes the record and is passed on.
     """
     _check(request)
     resolution = resolve(
@@ -62,7 +62,9 @@ def _check(request: CallRequest) -> None:
     if not request.prompt.strip():
         raise UsageError("the prompt is empty; give the agent something to do")
     if len(request.prompt.encode("utf-8", "replace")) > MAX_PROMPT_BYTES:
-        raise UsageError(f"the prompt is larger than {MAX_PROMPT_BYTES} bytes; put the material into a file and name the file")
+        raise UsageError(
+            f"the prompt is larger than {MAX_PROMPT_BYTES} bytes; put the material into a file and name the file"
+        )
     if request.timeout is not None and not request.timeout > 0:
         raise UsageError("timeout must be a positive number of seconds")
     if not request.cwd.is_dir():
@@ -103,7 +105,10 @@ class _Call:
             elif scope.cancelled_caught:
                 ended = CallOutcome.CANCELLED
         except BaseException:
-            with anyio.CancelScope(shield=True), suppress(RoutingError):  # what ended the call is what its caller hears of
+            with (
+                anyio.CancelScope(shield=True),
+                suppress(RoutingError),
+            ):  # what ended the call is what its caller hears of
                 await self._drive.abandon()
                 await self._finish(CallOutcome.CANCELLED)
             raise

@@ -22,7 +22,9 @@ from kandev_routing_sdk.route.model import Reason, Route, State
 from kandev_routing_sdk.route.select import Selection
 from kandev_routing_sdk.types import AttemptOutcome, Code
 
-_FINAL_CODES: Final = frozenset({Code.TASK_ERROR, Code.CONTENT_REFUSED, Code.CONTEXT_EXHAUSTED, Code.PERMISSION_DENIED_BY_USER})
+_FINAL_CODES: Final = frozenset(
+    {Code.TASK_ERROR, Code.CONTENT_REFUSED, Code.CONTEXT_EXHAUSTED, Code.PERMISSION_DENIED_BY_USER}
+)
 """Nothing to retry and nothing to act on: the same prompt would end the same way anywhere."""
 _NOT_HEALTH: Final = frozenset({"missing", "disabled", "incompatible", "cross_scope", "not_launchable"})
 _EX_UNAVAILABLE: Final = 69
@@ -50,7 +52,12 @@ def conclude(
     deadline = _deadline(route, last, selection)
     if last is not None and last.classification is not None and last.classification.code in _FINAL_CODES:
         return _as(CallOutcome.FAILED, None, last.classification.code)
-    if last is None and selection is not None and selection.walk and all(s.reason in _NOT_HEALTH for s in selection.walk):
+    if (
+        last is None
+        and selection is not None
+        and selection.walk
+        and all(s.reason in _NOT_HEALTH for s in selection.walk)
+    ):
         return Conclusion(CallOutcome.FAILED, _EX_UNAVAILABLE, None, Reason.NO_ELIGIBLE_CANDIDATE)
     if route.state is State.ACTION_REQUIRED and last is not None and not last.automatic:
         return _as(CallOutcome.ACTION_REQUIRED, None, route.reason)
@@ -98,7 +105,7 @@ def _needs_person(result: CallResult) -> str:
             "look at what it did, then run again"
         )
     if last is not None and not last.automatic:
-        return f"stopped for a person{_cause(result)}: this failure does not prove that repeating is safe; look at it, then run again"
+        return f"stopped for a person{_cause(result)}: this does not prove that repeating is safe; look at it, then run again"
     reasons = "; ".join(f"{r.profile_id}: {r.detail}" for r in result.rejected)
     return f"a person has to act{_cause(result)}{f' ({reasons})' if reasons else ''}"
 

@@ -1,0 +1,109 @@
+"""The durable side of one route: the value as it was last committed, and the only way to move it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import anyio
+
+from kandev_routing_sdk.circuits import Circuit
+from kandev_routing_sdk.conductor.engine import HEARTBEAT_S, OWNER_LEASE_S, Engine, Tell
+from kandev_routing_sdk.conductor.tasks import in_thread
+from kandev_routing_sdk.ports import Admit, AttemptRecord, CircuitChange, Commit, Committed, SelectionRecord
+from kandev_routing_sdk.results import CircuitChanged
+from kandev_routing_sdk.route.facts import Facts
+from kandev_routing_sdk.route.model import Route, Trigger
+from kandev_routing_sdk.route.step import Transition, step
+
+
+class Ledger:
+    """Steps and commits one route. Not for several tasks at once; other processes are kept away by the owner lease."""
+
+    def __init__(self, engine: Engine, tell: Tell) -> None:
+        self._engine = engine
+        self._tell = tell
+        self._route: Route | None = None
+        self.owner_lost = False
+
+    @property
+    def begun(self) -> bool:
+        """Whether the session exists."""
+        return self._route is not None
+
+    @property
+    def route(self) -> Route:
+        """The route as it was last committed."""
+        assert self._route is not None  # noqa: S101  # committing begin() comes first
+        return self._route
+
+    async def reload(self) -> Route:
+        """Read the route again."""
+        self._route = await in_thread(self._engine.store.load, self.route.session_id) or self._route
+        return self.route
+
+    def step(self, trigger: Trigger, facts: Facts, *, now: datetime | None = None) -> Transition:
+        """Return the one step that ``trigger`` makes; commit it before acting on it."""
+        return step(self.route, trigger, facts, now=now or self._engine.clock.now())
+
+    async def commit(
+        self,
+        transition: Transition,
+        *,
+        selection: SelectionRecord | None = None,
+        new_attempt: AttemptRecord | None = None,
+        update_attempt: AttemptRecord | None = None,
+        circuits: tuple[CircuitChange, ...] = (),
+        admit: Admit | None = None,
+    ) -> Committed:
+        """Make a step durable together with everything that belongs to it, and tell which circuits changed."""
+        commit = Commit(
+            before=transition.before,
+            after=transition.after,
+            now=transition.after.updated_at,
+            selection=selection,
+            new_attempt=new_attempt,
+            update_attempt=update_attempt,
+            events=transition.events,
+            circuits=circuits,
+            admit=admit,
+        )
+        committed = await in_thread(self._engine.store.commit, commit)
+        self._route = committed.route
+        for change in committed.transitions:
+            self._tell(_told(change.after))
+        return committed
+
+    async def keep_owner(self, scope: anyio.CancelScope, probe_token: Callable[[], str | None]) -> None:
+        """Renew ownership, and a running probe's lease. When that fails, cancel ``scope``: an owner that cannot renew ends its
+        agents before the lease ends (R-ENG-8).
+        """
+        store, clock = self._engine.store, self._engine.clock
+        while True:
+            await anyio.sleep(HEARTBEAT_S)  # real time, whatever the clock: it is about this process being alive
+            now = clock.now()
+            kept = await in_thread(
+                store.renew,
+                self.route.session_id,
+                owner_id=self._engine.owner_id,
+                until=now + timedelta(seconds=OWNER_LEASE_S),
+                lease_token=probe_token(),
+                now=now,
+            )
+            if not kept:
+                self.owner_lost = True
+                scope.cancel()
+                return
+
+
+def _told(circuit: Circuit) -> CircuitChanged:
+    key = circuit.key
+    label = "/".join(part for part in (key.provider_id, key.model_id, key.profile_id) if part)
+    return CircuitChanged(
+        scope=key.scope,
+        label=label,
+        state=circuit.state,
+        code=circuit.code,
+        until=circuit.deadline,
+        action_required=circuit.action_required,
+    )
