@@ -18,10 +18,10 @@ from kandev_routing_sdk.catalogue.rules import Rank, Rule, RuleFile, RuleSource,
 from kandev_routing_sdk.catalogue.views import View, views_of
 from kandev_routing_sdk.errors import CatalogueError
 from kandev_routing_sdk.evidence.effects import automatic_refusal
-from kandev_routing_sdk.evidence.model import Evidence
+from kandev_routing_sdk.evidence.model import Evidence, Signal
 from kandev_routing_sdk.evidence.sanitise import Sanitiser, excerpt
 from kandev_routing_sdk.evidence.timing import TimingHint
-from kandev_routing_sdk.types import Channel, Code, Confidence, Delivery, ErrorClass
+from kandev_routing_sdk.types import Channel, Code, Confidence, Delivery, ErrorClass, Phase
 
 MAX_EXCERPT_BYTES: Final = 4096
 _PROVIDER_WORDS: Final = re2.compile(
@@ -79,6 +79,11 @@ class Catalogue:
             verify_fixtures(catalogue)
         return catalogue
 
+    def decides(self, signal: Signal, family: str) -> bool:
+        """Return whether ``signal`` would decide by itself: what an envelope must not drop (R-EVI-2)."""
+        winner = self.judge(Evidence(family=family, phase=Phase.PROMPT_SEND, signals=(signal,))).winner
+        return winner is not None and not winner.rule.foreign
+
     def judge(self, evidence: Evidence) -> Judgement:
         """Return every match and which one decides (R-CLS-3)."""
         views = views_of(evidence)
@@ -87,7 +92,10 @@ class Catalogue:
             return Judgement(views, (), None)
         top = max(m.weight for m in matches)
         best = [m for m in matches if m.weight == top]
-        if len({m.rule.code for m in best}) > 1 and best[0].rule.rank is not Rank.FOREIGN:
+        if best[0].rule.rank is Rank.FOREIGN:
+            # noise names the failure only where there was nothing else
+            return Judgement(views, matches, None if _unexplained(views, matches) else best[0])
+        if len({m.rule.code for m in best}) > 1:
             return Judgement(views, matches, None, tuple({m.rule.id: m for m in best}.values()))
         return Judgement(views, matches, best[0])
 
@@ -186,11 +194,19 @@ def _fallback(evidence: Evidence, views: Sequence[View]) -> Code:
     return Code.UNKNOWN_PROVIDER_ERROR if provider else Code.AGENT_RUNTIME_ERROR
 
 
+def _unexplained(views: Sequence[View], matches: Sequence[Match]) -> list[View]:
+    """Return the signals with words that no rule, not even one for noise, matched."""
+    matched = {id(m.view) for m in matches}
+    return [v for v in views if not v.synthetic and v.text.strip() and id(v) not in matched]
+
+
 def _shown(judgement: Judgement) -> View | None:
-    """Return the signal to show when none decided: the conflict's first, else the last that the runtime said."""
+    """Return the signal to show when none decided: the conflict's first, else the last that nothing explains."""
     if judgement.conflict:
         return judgement.conflict[0].view
-    return next((v for v in reversed(judgement.views) if not v.synthetic), None)
+    candidates = _unexplained(judgement.views, judgement.matches) or [v for v in judgement.views if not v.synthetic]
+    spoken = [v for v in candidates if v.channel not in {Channel.STDERR, Channel.EXIT}]
+    return next(reversed(spoken or candidates), None)
 
 
 def _version(rule_files: Sequence[RuleFile]) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, Protocol
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple, Protocol
 
 from pydantic import JsonValue
 
@@ -15,6 +16,11 @@ MAX_SIGNAL_BYTES: Final = 4096
 MAX_ENVELOPE_BYTES: Final = 65536
 _STRUCTURED_SHARE: Final = 48
 """Structured signals may use this many of the places, so that the newest plain lines always have some too."""
+_DATA_SHARE: Final = 3072
+"""Bytes of a signal that its structured data may use."""
+_MAX_DEPTH: Final = 6
+_OVERLAP: Final = 160
+"""Characters that two pieces of one line share, so that no sentence is cut in both."""
 
 
 class TextCleaner(Protocol):
@@ -39,50 +45,100 @@ def cut_utf8(text: str, limit: int) -> str:
     return text if len(raw) <= limit else raw[:limit].decode("utf-8", "ignore")
 
 
+class _Entry(NamedTuple):
+    order: int
+    signal: Signal
+    size: int
+    decisive: bool
+
+
 class SignalCollector:
     """Collects sanitised signals of one attempt.
 
     Structured signals (data, headers, a code or a status) are kept from the first on; of the plain ones the newest stay. A decisive
-    event therefore counts wherever it stands in however much output.
+    event counts wherever it stands in however much output: ``decides`` (the catalogue's) names what is dropped last, and a
+    text that is too long for one signal becomes several.
     """
 
-    def __init__(self, cleaner: TextCleaner) -> None:
+    def __init__(self, cleaner: TextCleaner, decides: Callable[[Signal], bool] | None = None) -> None:
         self._cleaner = cleaner
-        self._structured: list[tuple[int, Signal, int]] = []
-        self._plain: list[tuple[int, Signal, int]] = []
-        self._count = 0
+        self._decides = decides
+        self._structured: list[_Entry] = []
+        """What is kept from the first on: structured and decisive signals."""
+        self._plain: list[_Entry] = []
+        self._count = self._bytes = 0
         self.dropped = 0
 
     def add(self, signal: Signal) -> None:
-        """Sanitise, cut to 4 KiB and keep ``signal``."""
-        clean = self._clean(signal)
-        size = len(clean.model_dump_json(exclude_none=True).encode())
-        self._count += 1
-        structured = clean.channel.is_runtime and _is_structured(clean)
-        (self._structured if structured else self._plain).append((self._count, clean, size))
-        self._trim()
+        """Sanitise, fit into 4 KiB pieces and keep ``signal``."""
+        for piece in _pieces(self._clean(signal)):
+            decisive = piece.channel.is_runtime and self._decides is not None and self._decides(piece)
+            size = len(piece.model_dump_json(exclude_none=True).encode())
+            self._count += 1
+            self._bytes += size
+            kept = decisive or (piece.channel.is_runtime and _is_structured(piece))
+            (self._structured if kept else self._plain).append(_Entry(self._count, piece, size, decisive))
+            self._trim()
 
     def signals(self) -> tuple[Signal, ...]:
         """Return what was kept, in the order it came."""
-        return tuple(s for _, s, _ in sorted([*self._structured, *self._plain], key=lambda entry: entry[0]))
+        return tuple(e.signal for e in sorted([*self._structured, *self._plain]))
 
     def _clean(self, signal: Signal) -> Signal:
-        text = None if signal.text is None else cut_utf8(self._cleaner.text(_windowed(signal.text)), MAX_SIGNAL_BYTES)
+        text = None if signal.text is None else self._cleaner.text(_windowed(signal.text))
         data = _fit(self._cleaner.value(signal.data)) if signal.data is not None else None
-        headers = None if signal.headers is None else self._cleaner.headers(dict(list(signal.headers.items())[:64]))
+        headers = None if signal.headers is None else self._cleaner.headers(_short_headers(signal.headers))
         return signal.model_copy(update={"text": text, "data": data, "headers": headers})
 
     def _trim(self) -> None:
         while len(self._structured) > _STRUCTURED_SHARE:
-            # the newest and the first ones both matter: a cause may come first, a verdict last
-            del self._structured[_STRUCTURED_SHARE // 2]
-            self.dropped += 1
-        while len(self._structured) + len(self._plain) > MAX_SIGNALS or self._size() > MAX_ENVELOPE_BYTES:
-            del (self._plain or self._structured)[0]
-            self.dropped += 1
+            self._drop(self._structured)
+        while len(self._structured) + len(self._plain) > MAX_SIGNALS or self._bytes > MAX_ENVELOPE_BYTES:
+            self._drop(self._plain or self._structured)
 
-    def _size(self) -> int:
-        return sum(size for _, _, size in self._structured) + sum(size for _, _, size in self._plain)
+    def _drop(self, entries: list[_Entry]) -> None:
+        """Drop the oldest plain entry, or a middle one of the others: a cause may come first, a verdict last."""
+        at = 0
+        if entries is self._structured:
+            lesser = [i for i, e in enumerate(entries) if not e.decisive] or list(range(len(entries)))
+            at = lesser[len(lesser) // 2]
+        self._bytes -= entries.pop(at).size
+        self.dropped += 1
+
+
+def _pieces(signal: Signal) -> list[Signal]:
+    """Cut an over-long text into pieces, at line ends where there are some; the structure stays with the first."""
+    used = len(_json(signal.data)) + len(_json(dict(signal.headers or {})))
+    texts = list(_cut(signal.text, MAX_SIGNAL_BYTES - used)) if signal.text else [signal.text]
+    first = signal.model_copy(update={"text": texts[0]})
+    plain = {"data": None, "headers": None, "code": None, "http_status": None}
+    return [first, *(signal.model_copy(update={**plain, "text": text}) for text in texts[1:])]
+
+
+def _cut(text: str, room: int) -> Iterator[str]:
+    """Yield ``text`` in pieces, the first of at most ``room`` bytes, the others of at most 4 KiB."""
+    limit = max(room, 256)
+    while text:
+        piece = cut_utf8(text, limit)
+        step = len(piece)
+        if step < len(text):
+            end = piece.rfind("\n") + 1
+            piece, step = (piece[:end], end) if end else (piece, max(step - _OVERLAP, 1))
+        yield piece
+        text = text[step:]
+        limit = MAX_SIGNAL_BYTES
+
+
+def _json(value: JsonValue) -> bytes:
+    return b"" if value is None else json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _short_headers(headers: dict[str, str]) -> dict[str, str]:
+    return {cut_utf8(k, 64): cut_utf8(v, 256) for k, v in list(headers.items())[:8] if v} if _long(headers) else headers
+
+
+def _long(headers: dict[str, str]) -> bool:
+    return sum(len(k) + len(v) for k, v in headers.items()) > MAX_SIGNAL_BYTES // 2
 
 
 def _is_structured(signal: Signal) -> bool:
@@ -90,19 +146,30 @@ def _is_structured(signal: Signal) -> bool:
 
 
 def _windowed(text: str) -> str:
-    """Bound what the sanitiser has to read: both ends of an over-long text."""
-    limit = 4 * MAX_SIGNAL_BYTES
+    """Bound what the sanitiser has to read: both ends of a text that no envelope could hold."""
+    limit = MAX_ENVELOPE_BYTES
     return text if len(text) <= limit else f"{text[: limit // 2]}\n…\n{text[-limit // 2 :]}"
 
 
-def _fit(value: JsonValue, depth: int = 6) -> JsonValue:
-    """Cut long strings, deep nesting and long lists so that structure stays readable inside 4 KiB."""
+def _fit(value: JsonValue) -> JsonValue:
+    """Cut long strings, deep nesting and long lists so that structure stays readable inside its share of 4 KiB."""
+    fitted: JsonValue = None
+    for longest, items in ((1024, 32), (256, 16), (96, 8), (32, 4)):
+        fitted = _shrink(value, longest, items, _MAX_DEPTH)
+        if len(_json(fitted)) <= _DATA_SHARE:
+            return fitted
+    return cut_utf8(json.dumps(fitted, ensure_ascii=False), _DATA_SHARE // 2)
+
+
+def _shrink(value: JsonValue, longest: int, items: int, depth: int) -> JsonValue:
     if isinstance(value, str):
-        return cut_utf8(value, 1024)
+        return cut_utf8(value, longest)
     if isinstance(value, dict):
-        return {cut_utf8(k, 128): _fit(v, depth - 1) for k, v in list(value.items())[:32]} if depth else "…"
+        if not depth:
+            return "…"
+        return {cut_utf8(k, 128): _shrink(v, longest, items, depth - 1) for k, v in list(value.items())[:items]}
     if isinstance(value, list):
-        return [_fit(v, depth - 1) for v in value[:16]] if depth else "…"
+        return [_shrink(v, longest, items, depth - 1) for v in value[:items]] if depth else "…"
     return value
 
 

@@ -78,14 +78,23 @@ class _Told:
 
 
 class TurnRecord:
-    """Accumulates one turn. Not thread-safe: one task feeds it."""
+    """Accumulates one turn. Not thread-safe: one task feeds it.
 
-    def __init__(self, context: TurnContext, cleaner: TextCleaner, emit: Callable[[AgentUpdate], None]) -> None:
+    ``decides`` tells the envelope which signals decide (the catalogue's), so that it drops those last.
+    """
+
+    def __init__(
+        self,
+        context: TurnContext,
+        cleaner: TextCleaner,
+        emit: Callable[[AgentUpdate], None],
+        decides: Callable[[Signal], bool] | None = None,
+    ) -> None:
         self._context = context
         self._cleaner = cleaner
         self._emit = emit
         self._ledger = EffectLedger()
-        self._collector = SignalCollector(cleaner)
+        self._collector = SignalCollector(cleaner, decides)
         self._told = _Told()
         self.phase = Phase.PROCESS_START
 
