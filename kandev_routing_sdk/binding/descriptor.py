@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 MAX_FIELD_CHARS: Final = 256
 
@@ -28,9 +28,10 @@ _SECRET_SHAPES: Final = (
         ),
     ),
     ("a URL with a user or a password", re.compile(r"://[^/\s@]+@")),
-    ("an e-mail address", re.compile(r"[\w.+-]+@[\w-]+\.\w")),
 )
 _OPAQUE: Final = (
+    # Not behind a slash: a home directory of a network login may well be called me@example.org.
+    ("an e-mail address", re.compile(r"(?<![\w.+/-])[\w.+-]+@[\w-]+\.\w")),
     ("a raw account id", re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE)),
     ("a key or a hash", re.compile(r"\b(?=[A-Za-z]*[0-9])(?=[0-9]*[A-Za-z])[A-Za-z0-9]{32,}\b")),
 )
@@ -91,6 +92,17 @@ class CredentialBindingDescriptor(BaseModel):
     """What the credential is good for: the service actually addressed, a plan, a region."""
     workspace_scope: HostText | None = None
     """The host's workspace, if credentials belong to one."""
+
+    @classmethod
+    def if_provable(cls, **fields: str | None) -> Self | None:
+        """Return the descriptor, or None when a part is missing or may not be in one: health then stays with the profile.
+
+        For adapters, whose locators (paths, URLs) come from wherever they run.
+        """
+        try:
+            return cls.model_validate(fields)
+        except ValidationError:
+            return None
 
 
 def canonical(descriptor: CredentialBindingDescriptor) -> bytes:

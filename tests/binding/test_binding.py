@@ -78,7 +78,6 @@ SECRETS = [
     "Bearer AbCdEf0123456789",
     "-----BEGIN PRIVATE KEY-----",
     "https://me:pw@proxy.example/v1",
-    "someone@example.com",
 ]
 
 
@@ -115,6 +114,7 @@ def test_opaque_ids_are_for_the_host_only(opaque: str) -> None:
         "/tmp/pytest-of-root/pytest-0/test_a_very_long_name_of_a_test0/home/.claude/.credentials.json",
         "/var/folders/zz/zyxvpxvq6csfxvn_n0000000000000/T/home/.codex/auth.json",
         "https://api.anthropic.com",
+        "/home/me@corp.example/.claude/.credentials.json",
         "task-sk",
         "~/.config/risk-assessment/credentials",
     ],
@@ -136,6 +136,14 @@ def test_nothing_else_fits_into_a_descriptor() -> None:
         descriptor(model="opus")
     with pytest.raises(ValidationError):
         descriptor(version=2)
+
+
+def test_what_is_not_provable_is_no_descriptor() -> None:
+    """R-CIR-3: incomplete, or named by something that may not be in one: profile scope, not a failure of the adapter."""
+    assert descriptor() == CredentialBindingDescriptor.if_provable(**FIELDS)
+    assert CredentialBindingDescriptor.if_provable(**(FIELDS | {"locator": None})) is None
+    assert CredentialBindingDescriptor.if_provable(**(FIELDS | {"locator": SECRETS[0]})) is None
+    assert CredentialBindingDescriptor.if_provable(family="claude") is None
 
 
 def test_a_key_is_long_enough_and_never_shown() -> None:
