@@ -1,0 +1,195 @@
+"""Sanitising, before anything is stored, logged, emitted or shown (R-EVI-5).
+
+First the exact secrets of the launch environment, then the shapes of secrets and personal details. Idempotent, linear
+in the input, and careful to leave what a person and the classifier need: statuses, times, hashes, names, prose.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+from urllib.parse import quote, quote_plus
+
+from kandev_routing_sdk.evidence.linear import well_formed
+from kandev_routing_sdk.evidence.secret_names import is_plain, names_identity, names_secret
+from kandev_routing_sdk.evidence.shapes import MARKER, RULES, marker
+from kandev_routing_sdk.types import JsonValue
+
+__all__ = ["EXCERPT_LIMIT", "Sanitiser", "excerpt"]
+
+EXCERPT_LIMIT: Final = 4096
+"""Bytes of UTF-8."""
+
+_SHORTEST_KNOWN: Final = 6
+_SHORTEST_FORM: Final = 8
+_SHORTEST_LINE: Final = 24
+_MAX_ROUNDS: Final = 6
+_MAX_DEPTH: Final = 64
+_MARKERS: Final = re.compile(f"({MARKER})")
+_SECRET: Final = marker("secret")
+_FLAG: Final = re.compile(r"--?[A-Za-z][\w-]{1,60}")
+
+
+def excerpt(text: str, limit: int = EXCERPT_LIMIT) -> str:
+    """The start of ``text``, at most ``limit`` bytes of UTF-8, cut on a character boundary.
+
+    Sanitise first: a secret cut in half has lost its shape.
+    """
+    raw = text.encode("utf-8", "replace")
+    return raw[: max(limit, 0)].decode("utf-8", "ignore")
+
+
+class Sanitiser:
+    """Replaces secrets and personal details by markers such as ``[redacted:key]``; homes become ``~``.
+
+    Args:
+        known: exact secret values of the launch environment. They are removed first, longest first, also in their
+            URL-encoded, JSON-escaped, base64 and hex forms. Values under six characters are ignored: they would
+            tear ordinary words apart.
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        forms = {form for value in known if len(value) >= _SHORTEST_KNOWN for form in _forms(well_formed(value))}
+        self._known = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+
+    def __repr__(self) -> str:
+        return f"Sanitiser(known=<{len(self._known)} forms>)"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        raise TypeError("a Sanitiser holds secrets and is not pickled; make a new one from the launch environment")
+
+    def text(self, s: str) -> str:
+        """``s`` without secrets and personal details."""
+        s = well_formed(s)
+        # Replacing may join what stood apart; a second round that changes nothing proves that nothing is left.
+        for _ in range(_MAX_ROUNDS):
+            before = s
+            s = self._without_known(s)
+            for rule in RULES:
+                s = rule(s)
+            if s == before:
+                break
+        return s
+
+    def known_only(self, s: str) -> str:
+        """``s`` without the known values. For an answer, in which a secret's mere shape may be what was asked for."""
+        return self._without_known(well_formed(s))
+
+    def value(self, v: JsonValue) -> JsonValue:
+        """A JSON value with every string in it sanitised, keys too; what a secret's or an id's key holds is replaced.
+
+        Two keys that become the same marker stay apart by a number. Deeper than 64 levels becomes a marker.
+        """
+        return self._value(v, _MAX_DEPTH)
+
+    def headers(self, h: Mapping[str, str]) -> dict[str, str]:
+        """Headers with their names kept, secret and identifying ones replaced whole, all others sanitised."""
+        return {self.text(name): str(self._held(name, value, _MAX_DEPTH)) for name, value in h.items()}
+
+    def _without_known(self, s: str) -> str:
+        for form in self._known:
+            if form in s:
+                parts = _MARKERS.split(s)
+                parts[::2] = [part.replace(form, _SECRET) for part in parts[::2]]
+                s = "".join(parts)
+        return s
+
+    def _value(self, v: JsonValue, depth: int) -> JsonValue:
+        if isinstance(v, str):
+            return self.text(v)
+        if isinstance(v, (dict, list)) and depth <= 0:
+            return marker("depth")
+        if isinstance(v, list):
+            return list(self._items(v, depth - 1))
+        if isinstance(v, dict):
+            return self._fields(v, depth - 1)
+        return v
+
+    def _items(self, items: list[JsonValue], depth: int) -> Iterator[JsonValue]:
+        """The items of a list; in an argument list, what follows a secret's flag is the secret."""
+        flagged = False
+        for item in items:
+            hide = flagged and isinstance(item, str) and not item.startswith("-")
+            flagged = isinstance(item, str) and _FLAG.fullmatch(item) is not None and names_secret(item)
+            yield _SECRET if hide else self._value(item, depth)
+
+    def _fields(self, fields: dict[str, JsonValue], depth: int) -> dict[str, JsonValue]:
+        pair = fields.get("name", fields.get("key"))
+        clean: dict[str, JsonValue] = {}
+        for name, value in fields.items():
+            key = unique = self.text(name)
+            number = 1
+            while unique in clean:
+                number += 1
+                unique = f"{key} ({number})"
+            # `{"name": "API_KEY", "value": …}` is how environments and headers are listed.
+            label = pair if name == "value" and isinstance(pair, str) else name
+            clean[unique] = self._held(label, value, depth)
+        return clean
+
+    def _held(self, name: str, value: JsonValue, depth: int) -> JsonValue:
+        """The value of a key, given what the key says of it."""
+        if value is None or isinstance(value, bool) or value == "":
+            return value
+        if _MARKERS.search(name):
+            return self._value(value, depth)  # a key cleaned before: the marker's word is no name
+        if names_secret(name):
+            return self._hidden(name, value, depth)
+        if names_identity(name) and isinstance(value, (str, int)):
+            return value if isinstance(value, str) and _MARKERS.fullmatch(value) else marker("id")
+        return self._value(value, depth)
+
+    def _hidden(self, name: str, value: JsonValue, depth: int) -> JsonValue:
+        if isinstance(value, dict):
+            clean: dict[str, JsonValue] = {}
+            for key, item in self._fields(value, depth).items():
+                clean[key] = self._hidden(name, item, depth - 1) if depth > 0 else _SECRET
+            return clean
+        if isinstance(value, list):
+            return [self._hidden(name, item, depth - 1) if depth > 0 else _SECRET for item in value]
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            return value if not value or is_plain(value) or _MARKERS.fullmatch(value) else _SECRET
+        # Counts are called tokens too; a number is a secret only where passwords are.
+        return _SECRET if any(word in name.lower() for word in ("pass", "pwd", "secret", "otp")) else value
+
+
+def _forms(value: str) -> Iterator[str]:
+    """The ways in which a value is written in text."""
+    yield value
+    raw = value.encode()
+    written = json.dumps(value)[1:-1]
+    forms = [
+        quote(value, safe=""),
+        quote(value),
+        quote_plus(value),
+        written,
+        json.dumps(value, ensure_ascii=False)[1:-1],
+    ]
+    forms += [json.dumps(written)[1:-1], raw.hex(), raw.hex().upper()]
+    forms += [re.sub("%[0-9A-F]{2}", lambda code: code.group().lower(), form) for form in forms[:3]]
+    if len(raw) >= _SHORTEST_FORM:
+        forms += _base64_forms(raw)
+    yield from (form for form in forms if len(form) >= _SHORTEST_KNOWN)
+    lines = value.splitlines()
+    if len(lines) > 1:
+        yield from (line.strip() for line in lines if len(line.strip()) >= _SHORTEST_LINE and " " not in line.strip())
+
+
+def _base64_forms(raw: bytes) -> Iterator[str]:
+    """What any base64 text that contains ``raw`` contains, wherever ``raw`` starts within its three-byte groups."""
+    for shift in range(3):
+        coded = base64.b64encode(bytes(shift) + raw).decode()
+        # Without the characters that also depend on the bytes before and after.
+        first = -(-shift * 8 // 6)
+        last = (shift + len(raw)) * 8 // 6
+        form = coded[first:last]
+        if len(form) >= _SHORTEST_FORM:
+            yield form
+            yield form.replace("+", "-").replace("/", "_")
