@@ -32,7 +32,10 @@ def race(work: Callable[..., Any], *arguments: Any, count: int = 8) -> list[Any]
         theirs.close()
         running.append((process, mine))
     try:
-        return [answer.recv() if answer.poll(LIMIT_S) else TimeoutError(number) for number, (_, answer) in enumerate(running)]
+        return [
+            answer.recv() if answer.poll(LIMIT_S) else TimeoutError(number)
+            for number, (_, answer) in enumerate(running)
+        ]
     finally:
         for process, answer in running:
             process.join(5)

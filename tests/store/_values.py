@@ -59,7 +59,10 @@ def selection(generation: int = 1) -> SelectionRecord:
     return SelectionRecord(
         generation=generation,
         chosen_profile_id="sol",
-        walk=({"profile_id": "fable", "reason": "circuit_open", "until": None}, {"profile_id": "sol", "reason": "chosen"}),
+        walk=(
+            {"profile_id": "fable", "reason": "circuit_open", "until": None},
+            {"profile_id": "sol", "reason": "chosen"},
+        ),
     )
 
 

@@ -52,9 +52,7 @@ def full_route() -> Route:
         round=Round(
             excluded=("fable",),
             visits=(
-                Visit(
-                    profile_id="sol", retries_used={ErrorClass.HARD: 2}, reset_waits_used=(ErrorClass.TRANSIENT,)
-                ),
+                Visit(profile_id="sol", retries_used={ErrorClass.HARD: 2}, reset_waits_used=(ErrorClass.TRANSIENT,)),
             ),
         ),
         prior_state=State.WAITING,
