@@ -192,7 +192,9 @@ class TurnRecord:
         self._told.exit_code, self._told.exit_signal = code, signal
 
     def succeeded(self, stop_reason: str) -> None:
-        """The agent says that the turn is done."""
+        """The agent says that the turn is done. Not believed after a failure."""
+        if self._told.outcome is AttemptOutcome.FAILED:
+            return
         self._told.outcome, self._told.stop_reason = AttemptOutcome.SUCCESS, stop_reason
 
     def failed(self, stop_reason: str | None = None) -> None:

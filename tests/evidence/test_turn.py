@@ -1,0 +1,212 @@
+"""The record of one turn: whatever an extractor says, safety's bookkeeping is the core's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+
+from kandev_routing_sdk.evidence import turn as turn_module
+from kandev_routing_sdk.evidence.model import Effects, Signal
+from kandev_routing_sdk.evidence.sanitise import Sanitiser
+from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord
+from kandev_routing_sdk.evidence.updates import (
+    AgentUpdate,
+    CapabilitiesUpdate,
+    InnerRetry,
+    Notice,
+    SessionStarted,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    ToolResult,
+    Usage,
+)
+from kandev_routing_sdk.types import AttemptOutcome, Channel, Delivery, Phase
+
+NOW = datetime(2026, 11, 30, 3, 30, tzinfo=UTC)
+CONTEXT = TurnContext(
+    family="claude",
+    session_id="s1",
+    generation=3,
+    prompt=2,
+    attempt_id="a1",
+    provider_id="anthropic",
+    model_id="asked",
+    local_zone="Europe/Berlin",
+)
+
+
+class Turn:
+    def __init__(self, decides: Callable[[Signal], bool] | None = None) -> None:
+        self.updates: list[AgentUpdate] = []
+        self.record = TurnRecord(CONTEXT, Sanitiser(), self.updates.append, decides)
+
+
+@pytest.fixture
+def turn() -> Turn:
+    return Turn()
+
+
+def test_a_turn_that_says_nothing_has_failed(turn: Turn) -> None:
+    """Nothing said of the end means that it failed."""
+    report = turn.record.report(NOW)
+    assert (AttemptOutcome.FAILED, None, "", False) == (report.outcome, report.stop_reason, report.text, turn.record.ended)
+
+
+def test_evidence_names_whose_it_is(turn: Turn) -> None:
+    """R-EVI-4: session, generation, prompt and attempt, so that stale evidence can be told."""
+    evidence = turn.record.report(NOW).evidence
+    assert ("claude", "s1", 3, 2, "a1", "anthropic", "asked", "Europe/Berlin", NOW) == (
+        evidence.family,
+        evidence.session_id,
+        evidence.generation,
+        evidence.prompt,
+        evidence.attempt_id,
+        evidence.provider_id,
+        evidence.model_id,
+        evidence.local_zone,
+        evidence.observed_at,
+    )
+
+
+def test_every_update_is_an_effect_mark_and_an_event(turn: Turn) -> None:
+    """R-EVI-3: no adapter can pass on activity without marking it."""
+    record = turn.record
+    record.sent()
+    record.session("native-1", "m")
+    record.session("native-1", "m")
+    record.thinking("hm")
+    record.text("")
+    record.text("Hel")
+    record.text("lo")
+    record.tool_call("t1", "Bash")
+    record.tool_result("t1", ok=True)
+    record.update(CapabilitiesUpdate({}))
+    assert [
+        SessionStarted("native-1", "m"),
+        ThinkingDelta("hm"),
+        TextDelta("Hel"),
+        TextDelta("lo"),
+        ToolCall("t1", "Bash"),
+        ToolResult("t1", True),
+        CapabilitiesUpdate({}),
+    ] == turn.updates
+    report = record.report(NOW)
+    assert ("Hello", "native-1") == (report.text, report.native_session_id)
+    assert (
+        Effects(
+            delivery=Delivery.ACKNOWLEDGED, output=True, thinking=True, tool_call=True, tool_effect=True, complete=True
+        )
+        == record.effects
+    )
+
+
+@pytest.mark.parametrize(
+    ("step", "phase"),
+    [
+        (lambda r: None, Phase.PROCESS_START),
+        (lambda r: r.sent(), Phase.PROMPT_SEND),
+        (lambda r: r.text("x"), Phase.STREAMING),
+        (lambda r: r.thinking("x"), Phase.STREAMING),
+        (lambda r: r.tool_call("t", "x"), Phase.TOOL_EXECUTION),
+        (lambda r: (r.tool_call("t", "x"), r.tool_result("t")), Phase.STREAMING),
+        (lambda r: (r.text("x"), r.sent()), Phase.STREAMING),
+    ],
+    ids=["start", "sent", "text", "thinking", "tool", "after the tool", "text before sent"],
+)
+def test_phases_follow_what_happens(turn: Turn, step: Callable[[TurnRecord], object], phase: Phase) -> None:
+    """R-EVI-1: a signal carries the phase in which it was seen, unless it says its own."""
+    step(turn.record)
+    turn.record.signal(Signal(channel=Channel.STDERR, text="x"))
+    turn.record.signal(Signal(channel=Channel.STDERR, text="y", phase=Phase.SHUTDOWN))
+    report = turn.record.report(NOW)
+    assert ([phase, Phase.SHUTDOWN], phase) == ([s.phase for s in report.evidence.signals], report.evidence.phase)
+
+
+def test_notices_and_retries_prove_delivery_but_are_no_output(turn: Turn) -> None:
+    """A runtime's notice is not an answer; the agent's own retries are counted (R-CON-9) and bounded elsewhere."""
+    key = "sk-ant-api03-" + "FAKEfake" * 6
+    turn.record.notice(f"key {key}")
+    turn.record.inner_retry(maximum=10, delay_s=0.5, status=529)
+    turn.record.inner_retry()
+    first = turn.updates[0]
+    assert isinstance(first, Notice)
+    assert key not in first.text
+    assert [InnerRetry(1, 10, 0.5, 529), InnerRetry(2)] == turn.updates[1:]
+    report = turn.record.report(NOW)
+    assert (2, Effects(delivery=Delivery.ACKNOWLEDGED, complete=True)) == (report.inner_retries, report.effects)
+
+
+def test_the_end_as_the_extractor_tells_it(turn: Turn) -> None:
+    """Everything said of the end is in the report and in the evidence."""
+    record = turn.record
+    record.acknowledged()
+    record.incomplete()
+    record.served_model("served")
+    record.usage(0, 0)
+    assert not record.has_usage
+    record.usage(5, 7)
+    record.http_status(529)
+    record.exited(1, None)
+    record.succeeded("end_turn")
+    report = record.report(NOW)
+    assert (AttemptOutcome.SUCCESS, "end_turn", Usage(5, 7), "served", True, True) == (
+        report.outcome,
+        report.stop_reason,
+        report.usage,
+        report.model,
+        record.has_usage,
+        record.ended,
+    )
+    assert (529, 1, None, "served", False) == (
+        report.evidence.http_status,
+        report.evidence.exit_code,
+        report.evidence.exit_signal,
+        report.evidence.model_id,
+        report.effects.complete,
+    )
+
+
+def test_no_usage_is_no_usage(turn: Turn) -> None:
+    """Absent tokens are not tokens."""
+    assert not turn.record.has_usage
+
+
+def test_failed_and_cancelled(turn: Turn) -> None:
+    """The other two ends."""
+    turn.record.failed("refusal")
+    failed = turn.record.report(NOW)
+    turn.record.cancelled()
+    cancelled = turn.record.report(NOW)
+    assert [(AttemptOutcome.FAILED, "refusal"), (AttemptOutcome.CANCELLED, "cancelled")] == [
+        (failed.outcome, failed.stop_reason),
+        (cancelled.outcome, cancelled.stop_reason),
+    ]
+
+
+def test_a_failure_is_not_turned_back_into_a_success(turn: Turn) -> None:
+    """A success that an agent claims after it failed is not believed."""
+    turn.record.failed("error")
+    turn.record.succeeded("end_turn")
+    report = turn.record.report(NOW)
+    assert (AttemptOutcome.FAILED, "error") == (report.outcome, report.stop_reason)
+
+
+def test_an_endless_answer_is_cut_and_observation_is_incomplete(turn: Turn, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is not kept was not observed."""
+    monkeypatch.setattr(turn_module, "MAX_TEXT_CHARS", 10)
+    for _ in range(4):
+        turn.record.text("abcd")
+    report = turn.record.report(NOW)
+    assert ("abcdabcdab", False, 4) == (report.text, report.effects.complete, len(turn.updates))
+
+
+def test_signals_are_bounded_and_counted() -> None:
+    """R-EVI-2: through the collector, with the catalogue's word on what decides."""
+    turn = Turn(lambda s: s.text == "0")
+    for n in range(100):
+        turn.record.signal(Signal(channel=Channel.STDERR, text=str(n)))
+    evidence = turn.record.report(NOW).evidence
+    assert ("0", 64, 36) == (evidence.signals[0].text, len(evidence.signals), evidence.dropped)
