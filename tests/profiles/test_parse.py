@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import TypeAdapter, ValidationError
 
 from kandev_routing_sdk.policy import ClassPolicy, PolicyDocument, RetryPolicy, WaitPolicy
 from kandev_routing_sdk.profiles import (
@@ -115,6 +116,19 @@ def test_every_profile_carries_its_kind() -> None:
     """R-PRO-2."""
     profiles, _ = load(EXAMPLE)
     assert {"fable": "concrete", "sol": "concrete", "frontier": "dynamic"} == {i: p.kind for i, p in profiles.items()}
+
+
+def test_profiles_survive_storage() -> None:
+    profiles, _ = load(EXAMPLE)
+    adapter: TypeAdapter[Profile] = TypeAdapter(Profile)
+    for profile in profiles.values():
+        assert profile == adapter.validate_json(adapter.dump_json(profile))
+
+
+def test_a_message_of_the_model_repeats_no_value() -> None:
+    with pytest.raises(ValidationError) as caught:
+        SecretRef(secret="sk-canary")
+    assert "canary" not in str(caught.value)
 
 
 def test_candidates_on_one_line_mean_the_same() -> None:
@@ -264,6 +278,14 @@ def test_what_may_not_be_a_candidate(candidate: str, others: dict[str, object], 
     assert says in message
     assert "x" not in found
     assert {"a", *others} == set(found)
+
+
+def test_only_concrete_profiles_are_offered_instead() -> None:
+    """The way out leads somewhere: a broken profile may be meant, a dynamic one cannot be."""
+    broken = {"family": "codex", "args": 1}
+    x = {"kind": "dynamic", "candidates": [{"profile": "zzz"}]}
+    _, problems = read({"a": A, "broken": broken, "x": x})
+    assert problems[-1][1].endswith("define it or use one of: a, broken")
 
 
 def test_two_dynamic_profiles_cannot_lead_to_each_other() -> None:
