@@ -24,7 +24,7 @@ import anyio.to_thread
 
 from kandev_routing_sdk.clock import Clock
 from kandev_routing_sdk.errors import ExecutableNotFound, LaunchError
-from kandev_routing_sdk.process.group import ATTEMPT_MARKER, signal_group, wait_until_empty
+from kandev_routing_sdk.process.group import ATTEMPT_MARKER, Kin, end_kin, has_proc, signal_group
 from kandev_routing_sdk.process.limits import DEFAULT_LIMITS, ProcessLimits
 from kandev_routing_sdk.process.lines import Line, LineSplitter
 
@@ -87,12 +87,14 @@ class Child:
         self,
         popen: subprocess.Popen[bytes],
         *,
+        attempt_id: str,
         started_at: datetime,
         limits: ProcessLimits,
         on_stdout: LineHandler,
         on_stderr: LineHandler,
     ) -> None:
         self._popen = popen
+        self._kin = Kin(popen.pid, attempt_id)
         self.process_group: Final = popen.pid
         self.started_at: Final = started_at
         self._limits = limits
@@ -144,7 +146,9 @@ class Child:
         marked = {**environ, ATTEMPT_MARKER: attempt_id}
         # not abandoned on cancellation: a process that was started must be known
         popen = await anyio.to_thread.run_sync(_popen, argv, marked, cwd)
-        return cls(popen, started_at=started_at, limits=limits, on_stdout=on_stdout, on_stderr=on_stderr)
+        return cls(
+            popen, attempt_id=attempt_id, started_at=started_at, limits=limits, on_stdout=on_stdout, on_stderr=on_stderr
+        )
 
     # Standard input -----------------------------------------------------------------------------------------------------
 
@@ -284,7 +288,9 @@ class Child:
             signal_group(self.process_group, signal.SIGINT)
 
     async def stop(self) -> ExitStatus:
-        """End and reap the whole group; idempotent and shielded. EOF, TERM, KILL, each wait bounded."""
+        """End and reap the whole group, and tools in sessions of their own; idempotent and shielded. EOF, TERM, KILL, each wait
+        bounded.
+        """
         with anyio.CancelScope(shield=True):
             async with self._stopping:
                 if self._status is None:
@@ -299,16 +305,19 @@ class Child:
 
     async def _stop(self) -> ExitStatus:
         limits = self._limits
+        await self._look()
         self.close_stdin()
         if not await self._exits_within(limits.eof_grace_s):
             self._writer.cancel()
+            await self._look()
+            # agents end their tools' sessions at SIGTERM, but not when they are killed
             signal_group(self.process_group, signal.SIGTERM)
             if not await self._exits_within(limits.term_grace_s):
+                await self._look()
                 signal_group(self.process_group, signal.SIGKILL)
                 await self._exits_within(limits.kill_grace_s)
         # Its children, too, when it left by itself. The leader is not reaped yet: the number of the group is still ours.
-        signal_group(self.process_group, signal.SIGKILL)
-        empty = await wait_until_empty(self.process_group, limits.kill_grace_s)
+        empty = await end_kin(self._kin, limits.kill_grace_s)
         await self._drained(limits.pipe_grace_s)
         await self._cancel_tasks()
         returncode = self._popen.poll() if self.ended else None
@@ -318,6 +327,11 @@ class Child:
             pipe.close()
         self._empty = empty
         return exit_status(returncode)
+
+    async def _look(self) -> None:
+        """Remember the descendants while they can be told by their parents."""
+        if has_proc():
+            await anyio.to_thread.run_sync(self._kin.look)
 
     async def _exits_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):

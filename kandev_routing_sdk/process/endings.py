@@ -46,8 +46,8 @@ def note_child(turn: TurnRecord, child: Child, limits: ProcessLimits) -> None:
 def settle(turn: TurnRecord, *, asked_to_cancel: bool, clock: Clock, otherwise: str) -> None:
     """Make sure that the turn ended, and that only one that was asked to is cancelled."""
     outcome = turn.report(clock.now()).outcome if turn.ended else None
-    if outcome is AttemptOutcome.SUCCESS:
-        return
+    if outcome is AttemptOutcome.SUCCESS and (turn.effects.any_activity or not asked_to_cancel):
+        return  # some agents answer a cancel with an empty `end_turn`
     if asked_to_cancel:
         turn.cancelled()
     elif outcome is AttemptOutcome.CANCELLED:

@@ -1,12 +1,15 @@
-"""Process groups: who is in one, and how one is ended. Only groups that the SDK started are ever signalled.
+"""Which processes belong to an attempt, and how they are ended. Only what the SDK started is ever signalled.
 
-``/proc`` is asked where there is one; elsewhere the kernel's answer to signal 0 must do.
+An agent's process group is not enough: tools run in sessions of their own (Claude Code and Codex start every command so), and a
+killed agent leaves them running. They inherit the attempt's marker in their environment, and they are descendants. ``/proc`` is
+asked where there is one; elsewhere the kernel's answer to signal 0 to the group must do.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -33,8 +36,8 @@ class ProcessStat:
 
     pid: int
     state: str
+    parent: int
     group: int
-    session: int
     start_ticks: int
 
     @property
@@ -57,33 +60,27 @@ def read_stat(pid: int) -> ProcessStat | None:
     # the name in parentheses may hold spaces and parentheses itself
     fields = raw.rpartition(")")[2].split()
     try:
-        return ProcessStat(pid, fields[0], int(fields[2]), int(fields[3]), int(fields[19]))
+        return ProcessStat(pid, fields[0], int(fields[1]), int(fields[2]), int(fields[19]))
     except (IndexError, ValueError):
         return None
 
 
+def live_processes() -> list[ProcessStat]:
+    """Return every process that can act (blocking: reads ``/proc``)."""
+    stats = (read_stat(int(entry.name)) for entry in _PROC.iterdir() if entry.name.isdigit())
+    return [stat for stat in stats if stat is not None and stat.alive]
+
+
 def live_members(group: int) -> list[ProcessStat]:
-    """Return the processes of ``group`` that can still act (blocking: reads ``/proc``)."""
-    found = []
-    for entry in _PROC.iterdir():
-        if entry.name.isdigit():
-            stat = read_stat(int(entry.name))
-            if stat is not None and stat.group == group and stat.alive:
-                found.append(stat)
-    return found
+    """Return the processes of ``group`` that can still act (blocking)."""
+    return [stat for stat in live_processes() if stat.group == group]
 
 
-def group_is_empty(group: int) -> bool:
-    """Whether no live process of ``group`` remains (blocking)."""
-    if has_proc():
-        return not live_members(group)
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        # macOS says so for a group of zombies only
-        return True
+def carries(pid: int, attempt_id: str) -> bool:
+    """Whether a process was started under this attempt (blocking)."""
+    marker = f"{ATTEMPT_MARKER}={attempt_id}".encode()
+    with suppress(OSError):
+        return marker in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
     return False
 
 
@@ -97,12 +94,75 @@ def signal_group(group: int, number: int) -> bool:
     return False
 
 
-async def wait_until_empty(group: int, timeout_s: float) -> bool:
-    """Wait, bounded, until no live process of ``group`` remains."""
+def kill_process(stat: ProcessStat) -> None:
+    """Kill exactly the process that was looked at, never another one that got its number since."""
+    try:
+        pidfd = os.pidfd_open(stat.pid)
+    except (AttributeError, OSError):
+        return
+    try:
+        now = read_stat(stat.pid)
+        if now is not None and now.start_ticks == stat.start_ticks:
+            with suppress(OSError):
+                signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    finally:
+        os.close(pidfd)
+
+
+class Kin:
+    """The processes of one attempt: its group, those that carry its marker, and every descendant seen so far.
+
+    ``own_group``: whether the group's number is known to be still ours, so that it may be signalled.
+    """
+
+    def __init__(self, group: int, attempt_id: str, *, own_group: bool = True) -> None:
+        self._group = group
+        self._attempt_id = attempt_id
+        self._own_group = own_group
+        self._seen: set[tuple[int, int]] = set()
+
+    def look(self) -> list[ProcessStat]:
+        """Return those that can still act (blocking)."""
+        processes = live_processes()
+        family = {self._group} if self._own_group else set()
+        found: dict[int, ProcessStat] = {}
+        for stat in processes:
+            known = (stat.pid, stat.start_ticks) in self._seen
+            if known or (self._own_group and stat.group == self._group) or carries(stat.pid, self._attempt_id):
+                found[stat.pid] = stat
+        fresh = family | found.keys()
+        while fresh:
+            children = [s for s in processes if s.parent in fresh and s.pid not in found]
+            found.update((s.pid, s) for s in children)
+            fresh = {s.pid for s in children}
+        found.pop(os.getpid(), None)
+        self._seen |= {(s.pid, s.start_ticks) for s in found.values()}
+        return list(found.values())
+
+    def kill(self, found: Sequence[ProcessStat]) -> None:
+        """Kill the group, and the others one by one."""
+        if self._own_group:
+            signal_group(self._group, signal.SIGKILL)
+        for stat in found:
+            if not self._own_group or stat.group != self._group:
+                kill_process(stat)
+
+    def kill_and_look(self) -> bool:
+        """Kill whoever is left; whether nobody was (blocking)."""
+        if not has_proc():
+            return not (self._own_group and signal_group(self._group, signal.SIGKILL))
+        found = self.look()
+        if found:
+            self.kill(found)
+        return not found
+
+
+async def end_kin(kin: Kin, timeout_s: float) -> bool:
+    """Kill until nobody is left, bounded; whether nobody is."""
     empty = False
     with anyio.move_on_after(timeout_s):
         while not empty:
-            empty = await anyio.to_thread.run_sync(group_is_empty, group)
+            empty = await anyio.to_thread.run_sync(kin.kill_and_look)
             await anyio.sleep(0 if empty else _POLL_S)
     return empty
 
@@ -116,21 +176,20 @@ def _started_at(stat: ProcessStat) -> float | None:
     return None
 
 
-def _carries(pid: int, marker: bytes) -> bool:
-    with suppress(OSError):
-        return marker in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
-    return False
-
-
-def _verdict(group: int, started_at: datetime | None, attempt_id: str) -> bool | None:
-    """Whether ``group`` is the attempt's: True it is, False it is gone (or its number is another's now), None unknown."""
+def _group_is_ours(group: int, started_at: datetime | None, attempt_id: str) -> bool | None:
+    """Whether the group is the attempt's: True it is, False it is gone (or its number is another's now), None unknown."""
     if not has_proc():
-        return False if group_is_empty(group) else None
+        try:
+            os.killpg(group, 0)
+        except ProcessLookupError:
+            return False
+        except PermissionError:
+            return None
+        return None
     members = live_members(group)
     if not members:
         return False
-    marker = f"{ATTEMPT_MARKER}={attempt_id}".encode()
-    if any(_carries(member.pid, marker) for member in members):
+    if any(carries(member.pid, attempt_id) for member in members):
         return True
     leader = read_stat(group)
     began = _started_at(leader) if leader is not None else None
@@ -144,17 +203,21 @@ async def reap_group(
 ) -> bool:
     """End what a dead owner left behind (R-ENG-8, R-CON-11).
 
-    Signals only when a member carries the attempt's marker, or the leader started when the attempt did. Returns whether no process
-    of the attempt's group is left; False when that cannot be proven, and then nothing may be dispatched.
+    The group is signalled only when a member carries the attempt's marker, or its leader started when the attempt did; whoever else
+    carries the marker is ended, too. Returns whether no process of the attempt is left; False when that cannot be proven, and then
+    nothing may be dispatched.
     """
     gone = False
     with anyio.CancelScope(shield=True):
-        verdict = await anyio.to_thread.run_sync(_verdict, process_group, started_at, attempt_id)
-        if verdict:
+        ours = await anyio.to_thread.run_sync(_group_is_ours, process_group, started_at, attempt_id)
+        kin = Kin(process_group, attempt_id, own_group=ours is True)
+        if ours:
+            await anyio.to_thread.run_sync(kin.look)
+            # time to end its tools by itself
             signal_group(process_group, signal.SIGTERM)
-            if not await wait_until_empty(process_group, limits.term_grace_s):
-                signal_group(process_group, signal.SIGKILL)
-            gone = await wait_until_empty(process_group, limits.kill_grace_s)
-        else:
-            gone = verdict is False
+            with anyio.move_on_after(limits.term_grace_s):
+                while await anyio.to_thread.run_sync(live_members, process_group):  # noqa: ASYNC110  # not our child: no event
+                    await anyio.sleep(_POLL_S)
+        if await end_kin(kin, limits.kill_grace_s):
+            gone = ours is not None
     return gone

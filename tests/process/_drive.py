@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
+import anyio
 from pydantic import JsonValue
 
 from kandev_routing_sdk.clock import SystemClock
@@ -19,6 +19,7 @@ from kandev_routing_sdk.process.group import live_members
 from kandev_routing_sdk.profiles import ConcreteProfile
 from kandev_routing_sdk.spec.adapter import Extractor, LaunchPlan, LaunchRequest
 from kandev_routing_sdk.testing import ScriptedAdapter, ScriptedAgent
+from kandev_routing_sdk.types import Delivery
 
 QUICK = ProcessLimits(
     eof_grace_s=0.5,
@@ -82,6 +83,11 @@ class Driven:
     def shown(self) -> str:
         return "".join(u.text for u in self.updates if isinstance(u, TextDelta))
 
+    async def first_sign(self) -> None:
+        """Wait until the first event of the turn came back."""
+        while not self.signs:  # noqa: ASYNC110  # the agent is another process: there is no event to wait for
+            await anyio.sleep(0.02)
+
     @property
     def nobody_left(self) -> bool:
         assert self.groups
@@ -102,7 +108,7 @@ def drive(
     updates: list[AgentUpdate] = []
     turn = TurnRecord(TurnContext(family="scripted", attempt_id="a-1"), PlainCleaner(), updates.append)
     groups: list[int] = []
-    signs: list[str] = []
+    signs: list[Delivery] = []
     downstream = drives(
         plan,
         extractor or ScriptedAdapter().extractor(plan),
@@ -116,7 +122,3 @@ def drive(
         },
     )
     return Driven(downstream, turn, updates, groups, signs)
-
-
-def folder_of(path: Path, name: str) -> Path:
-    return path / name

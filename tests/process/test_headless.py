@@ -153,14 +153,35 @@ async def test_garbage_makes_observation_incomplete(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("keep_pipes", [True, False])
-async def test_children_left_behind_are_ended(tmp_path: Path, keep_pipes: bool) -> None:
-    """A child that ignores SIGTERM and holds the pipes does not outlive its agent (R-CON-11)."""
-    agent = ScriptedAgent(tmp_path / "a", ScriptBuilder().child(keep_pipes=keep_pipes).say("done"))
+@pytest.mark.parametrize("own_session", [True, False])
+async def test_children_left_behind_are_ended(tmp_path: Path, keep_pipes: bool, own_session: bool) -> None:
+    """A child that ignores SIGTERM, holds the pipes or has its own session does not outlive its agent (R-CON-11)."""
+    agent = ScriptedAgent(
+        tmp_path / "a", ScriptBuilder().child(keep_pipes=keep_pipes, own_session=own_session).say("done")
+    )
     driven = drive(headless(agent))
     with anyio.fail_after(20):
         report = await driven.run()
     assert AttemptOutcome.SUCCESS is report.outcome
     assert driven.nobody_left
+    (child,) = agent.children
+    left = read_stat(child)
+    assert left is None or not left.alive
+
+
+@pytest.mark.parametrize("clean_env", [True, False])
+async def test_a_tool_in_its_own_session_ends_with_a_killed_agent(tmp_path: Path, clean_env: bool) -> None:
+    """Claude Code's tools do; without the marker they are found as descendants (R-CON-11)."""
+    agent = ScriptedAgent(
+        tmp_path / "a",
+        ScriptBuilder().ignore_signals().child(own_session=True, clean_env=clean_env).say("x").hang(deaf=True),
+    )
+    driven = drive(headless(agent))
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(driven.run)
+            await driven.first_sign()
+            await driven.downstream.stop()
     (child,) = agent.children
     left = read_stat(child)
     assert left is None or not left.alive
@@ -172,8 +193,7 @@ async def test_cancel_ends_an_agent_that_ignores_everything(tmp_path: Path) -> N
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(driven.run)
-            while not driven.signs:
-                await anyio.sleep(0.02)
+            await driven.first_sign()
             await driven.downstream.cancel()
     assert AttemptOutcome.CANCELLED is driven.report().outcome
     assert driven.nobody_left
@@ -188,8 +208,7 @@ async def test_a_cancelled_scope_leaves_nobody(tmp_path: Path) -> None:
     with anyio.move_on_after(60) as scope:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(driven.downstream.prompt, "x", driven.turn)
-            while not driven.signs:
-                await anyio.sleep(0.02)
+            await driven.first_sign()
             scope.cancel()
     assert driven.nobody_left
 
@@ -256,7 +275,7 @@ async def test_what_the_host_raises_ends_the_agent_and_is_raised(tmp_path: Path,
         groups.extend(g for g in given if isinstance(g, int))
         raise PermissionError("fenced")
 
-    driven = drive(headless(agent), **{callback: fenced})
+    driven = drive(headless(agent), **{callback: fenced})  # type: ignore[arg-type]  # one keyword, not known to mypy
     with anyio.fail_after(20), pytest.raises(PermissionError, match="fenced"):
         await driven.run()
     driven.groups.extend(groups)
@@ -283,8 +302,7 @@ async def test_stop_is_idempotent_and_survives_cancellation(tmp_path: Path) -> N
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(driven.downstream.prompt, "x", driven.turn)
-            while not driven.signs:
-                await anyio.sleep(0.02)
+            await driven.first_sign()
             with anyio.CancelScope() as scope:
                 scope.cancel()
                 await driven.downstream.stop()

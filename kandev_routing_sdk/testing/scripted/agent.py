@@ -181,7 +181,7 @@ class AcpAgent:
 
     def _choices(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
-        if models := self._script.get("models"):
+        if models := self._script.get("models", ["scripted-1"]):
             found["models"] = {
                 "currentModelId": models[0],
                 "availableModels": [{"modelId": m, "name": m} for m in models],

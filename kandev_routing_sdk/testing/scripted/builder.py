@@ -33,10 +33,10 @@ class ScriptBuilder:
         return self.do("think", text=text)
 
     def tool(
-        self, title: str = "Append a line", *, line: str | None = None, ask: bool = False, result: bool = True
+        self, title: str = "Append a line", *, line: str | None = None, ask: bool = False, effect: bool = True
     ) -> Self:
-        """Call a tool that really appends ``line`` to the effects file; ``ask`` for permission first, report no ``result``."""
-        return self.do("tool", title=title, line=line, ask=ask, result=result)
+        """Call a tool that really appends ``line`` to the effects file (unless told not to); ``ask`` for permission first."""
+        return self.do("tool", title=title, line=line, ask=ask, effect=effect)
 
     def usage(self, input_tokens: int, output_tokens: int) -> Self:
         """Report tokens at the end."""
@@ -138,9 +138,13 @@ class ScriptBuilder:
         """Print the value of an environment variable on standard error and in an update."""
         return self.do("leak", name=name)
 
-    def child(self, *, keep_pipes: bool = False, seconds: float | None = None) -> Self:
-        """Leave a child behind that ignores SIGTERM; ``keep_pipes``: it holds this process's pipes open."""
-        return self.do("child", keep_pipes=keep_pipes, seconds=seconds)
+    def child(self, *, keep_pipes: bool = False, own_session: bool = False, clean_env: bool = False) -> Self:
+        """Leave a child behind that ignores SIGTERM.
+
+        ``keep_pipes``: it holds this process's pipes open; ``own_session``: as tools of real agents do; ``clean_env``: it inherits
+        no environment.
+        """
+        return self.do("child", keep_pipes=keep_pipes, own_session=own_session, clean_env=clean_env)
 
     def request(self, method: str, params: Json | None = None) -> Self:
         """Ask the client something and log its answer."""

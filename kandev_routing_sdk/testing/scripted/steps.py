@@ -174,7 +174,14 @@ class Performer:
     def _do_child(self, step: Step) -> None:
         code = _CHILD.format(seconds=step.get("seconds", _FOREVER_S))
         keep = None if step.get("keep_pipes") else subprocess.DEVNULL
-        child = subprocess.Popen([sys.executable, "-S", "-c", code], stdin=keep, stdout=keep, stderr=keep)
+        child = subprocess.Popen(
+            [sys.executable, "-S", "-c", code],
+            stdin=keep,
+            stdout=keep,
+            stderr=keep,
+            start_new_session=step.get("own_session", False),
+            env={} if step.get("clean_env") else None,
+        )
         self._script.log("child", child=child.pid)
 
     def _do_write(self, step: Step) -> None:

@@ -1,0 +1,222 @@
+"""One agent process over the Agent Client Protocol (R-EVI-3, R-SAFE-6)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import anyio
+
+from kandev_routing_sdk.acp.early import EarlyTurn
+from kandev_routing_sdk.acp.handshake import Handshake
+from kandev_routing_sdk.acp.messages import prompt as prompt_call
+from kandev_routing_sdk.acp.wire import Wire
+from kandev_routing_sdk.clock import Clock
+from kandev_routing_sdk.errors import LaunchError
+from kandev_routing_sdk.evidence.turn import TurnRecord
+from kandev_routing_sdk.ports import Ready
+from kandev_routing_sdk.process.child import Child
+from kandev_routing_sdk.process.endings import launch_failed, note_child, note_exit, settle
+from kandev_routing_sdk.process.feed import OnFirstSign, TurnFeed, call_host, violation
+from kandev_routing_sdk.process.headless import OnSpawn
+from kandev_routing_sdk.process.limits import DEFAULT_LIMITS, ProcessLimits
+from kandev_routing_sdk.spec.adapter import Exited, Extractor, LaunchPlan
+
+
+class AcpDownstream:
+    """Drives one ACP agent for one attempt; implements :class:`~kandev_routing_sdk.ports.Downstream`.
+
+    ``on_spawn(process_group, started_at)`` is called (and awaited) right after the spawn; ``on_first_sign()`` when the first event
+    of the turn came back after the prompt was sent. What they raise ends the process and is raised by :meth:`start` or :meth:`prompt`;
+    what the agent or the adapter does never raises. ``resume_session_id`` continues a native session of this very profile.
+    """
+
+    def __init__(
+        self,
+        plan: LaunchPlan,
+        extractor: Extractor,
+        *,
+        attempt_id: str,
+        clock: Clock,
+        on_spawn: OnSpawn | None = None,
+        on_first_sign: OnFirstSign | None = None,
+        limits: ProcessLimits = DEFAULT_LIMITS,
+        resume_session_id: str | None = None,
+    ) -> None:
+        self._plan: Final = plan
+        self._extractor: Final = extractor
+        self._attempt_id: Final = attempt_id
+        self._clock: Final = clock
+        self._on_spawn: Final = on_spawn
+        self._on_first_sign: Final = on_first_sign
+        self._limits: Final = limits
+        self._resume: Final = resume_session_id
+        self._child: Child | None = None
+        self._wire: Wire | None = None
+        self._watcher: asyncio.Task[None] | None = None
+        self._cancel_asked = False
+        self._stop_asked = False
+
+    @property
+    def reaped(self) -> bool:
+        """Whether no process of this attempt can act any more."""
+        return self._child is None or self._child.gone
+
+    @property
+    def stale_frames(self) -> int:
+        """How many messages of other sessions were ignored (R-EVI-4)."""
+        return self._wire.stale if self._wire is not None else 0
+
+    # Downstream ---------------------------------------------------------------------------------------------------------
+
+    async def start(self, turn: TurnRecord) -> Ready | None:
+        """Spawn, initialise and make a session; see :class:`~kandev_routing_sdk.ports.Downstream`."""
+        if self._asked_to_end():
+            turn.cancelled()
+            return None
+        early = EarlyTurn(turn)
+        wire = self._wire = Wire(self._plan, TurnFeed(self._extractor, early, None, self._limits), self._limits)
+        try:
+            child = await self._spawn(wire)
+        except LaunchError as exc:
+            launch_failed(turn, exc)
+            return None
+        try:
+            if self._on_spawn is not None:
+                await call_host(self._on_spawn(child.process_group, child.started_at))
+            ready = None if self._asked_to_end() else await self._handshake(wire, early)
+        except BaseException:
+            await self._end(child)
+            raise
+        early.close()
+        if ready is None or turn.ended:
+            await self._gone(child, wire.feed, otherwise="no_session")
+            if not child.gone:
+                turn.incomplete()
+            return None
+        return ready
+
+    async def prompt(self, text: str, turn: TurnRecord) -> None:
+        """Send the prompt and wait for the response and the quiet after it; see :class:`~kandev_routing_sdk.ports.Downstream`."""
+        child, wire = self._child, self._wire
+        if self._asked_to_end():
+            turn.cancelled()
+            return
+        if child is None or wire is None or wire.session_id is None:
+            turn.failed("no_session")
+            return
+        feed = wire.turn_to(TurnFeed(self._extractor, turn, self._on_first_sign, self._limits))
+        try:
+            if not wire.peer.closed:
+                turn.sent()
+            response = await wire.call(prompt_call(wire.session_id, text))
+            if response is not None:
+                await self._quiet(wire)
+        except BaseException:
+            await self._end(child)
+            raise
+        if response is None or child.failure is not None:
+            await self._gone(child, feed, otherwise="agent_exited")
+            return
+        await feed.flush_stderr()
+        settle(turn, asked_to_cancel=self._asked_to_end(), clock=self._clock, otherwise="no_result")
+
+    async def cancel(self) -> None:
+        """Send ``session/cancel``; end the process when its answer does not come within ``cancel_grace_s``, or there is no turn."""
+        self._cancel_asked = True
+        child, wire = self._child, self._wire
+        if child is None or wire is None:
+            return
+        if wire.session_id is not None and wire.peer.waits_for("session/prompt"):
+            wire.peer.notify("session/cancel", {"sessionId": wire.session_id})
+            with anyio.move_on_after(self._limits.cancel_grace_s):
+                await wire.settled.wait()
+                return
+        await self._end(child)
+
+    async def stop(self) -> None:
+        """End and reap the whole process group; idempotent and shielded."""
+        self._stop_asked = True
+        if self._child is not None:
+            await self._end(self._child)
+
+    # Parts --------------------------------------------------------------------------------------------------------------
+
+    def _asked_to_end(self) -> bool:
+        return self._cancel_asked or self._stop_asked
+
+    async def _spawn(self, wire: Wire) -> Child:
+        child = await Child.spawn(
+            self._plan.argv,
+            environ=self._plan.environ,
+            cwd=self._plan.cwd,
+            attempt_id=self._attempt_id,
+            clock=self._clock,
+            on_stdout=wire.on_stdout,
+            on_stderr=wire.on_stderr,
+            limits=self._limits,
+        )
+        self._child = child
+        wire.attach(child)
+        self._watcher = asyncio.create_task(_close_at_end(child, wire), name="agent end")
+        return child
+
+    async def _handshake(self, wire: Wire, early: EarlyTurn) -> Ready | None:
+        ready = None
+        with anyio.move_on_after(self._limits.handshake_s) as scope:
+            ready = await Handshake(self._plan, wire, early, self._resume).run()
+        if scope.cancelled_caught:
+            violation(early, f"the agent opened no session within {self._limits.handshake_s:g} s", "handshake_timeout")
+            early.failed("handshake_timeout")
+        return ready
+
+    async def _quiet(self, wire: Wire) -> None:
+        """Listen on until nothing has come for the plan's quiet period, bounded."""
+        with anyio.move_on_after(self._limits.quiet_max_s) as scope:
+            seen = -1
+            while seen != wire.lines:
+                seen = wire.lines
+                await anyio.sleep(self._plan.acp.quiet_period_s)
+        if scope.cancelled_caught:
+            wire.feed.turn.incomplete()
+
+    async def _gone(self, child: Child, feed: TurnFeed, *, otherwise: str) -> None:
+        """The conversation is over before its time: end the process and say what is known."""
+        with anyio.move_on_after(self._limits.pipe_grace_s):
+            # an agent that closed its output is about to exit: its own exit is evidence, ours is not
+            await child.wait_exited()
+        by_itself = child.ended and not self._asked_to_end()
+        await self._end(child)
+        status, turn = await child.stop(), feed.turn
+        note_child(turn, child, self._limits)
+        if child.failure is not None:
+            turn.failed("interrupted")
+            raise child.failure
+        await feed.flush_stderr()
+        if by_itself:
+            note_exit(turn, status)
+        await feed.receive(Exited(status.code, status.signal, stopped=not by_itself))
+        settle(turn, asked_to_cancel=self._asked_to_end(), clock=self._clock, otherwise=otherwise)
+
+    async def _end(self, child: Child) -> None:
+        with anyio.CancelScope(shield=True):
+            await child.stop()
+            if self._watcher is not None:
+                self._watcher.cancel()
+                await asyncio.gather(self._watcher, return_exceptions=True)
+            if self._wire is not None:
+                self._wire.close()
+
+
+async def _close_at_end(child: Child, wire: Wire) -> None:
+    """Release whoever waits for an answer once there can be none."""
+    end = asyncio.create_task(child.wait_stdout_end())
+    exited = asyncio.create_task(child.wait_exited())
+    try:
+        await asyncio.wait({end, exited}, return_when=asyncio.FIRST_COMPLETED)
+        if not end.done():
+            await child.wait_quiet()
+    finally:
+        end.cancel()
+        exited.cancel()
+        wire.close()
