@@ -50,7 +50,7 @@ class _Place(Enum):
     MODEL = auto()
     ACCOUNT = auto()
     ACCOUNT_OR_ITS_MODEL = auto()
-    """The account; only one model of it if the evidence says so."""
+    """The account; only one model of it if the evidence says so (scope ``model``): an account's limit is all its models'."""
     ACCOUNT_MODEL = auto()
     PROFILE = auto()
 
@@ -115,7 +115,8 @@ def keys_of_failure(
     if provider is None or binding is None or not descriptor_known or classification.scope is Scope.PROFILE:
         return (_profile(identity),)
     models = {m for m in (classification.model_id, identity.model_id) if m is not None}
-    one_model = classification.model_id is not None or classification.scope is Scope.MODEL
+    # That a failed launch had a model says nothing: only the evidence can narrow an account's limit to one model.
+    one_model = classification.scope is Scope.MODEL
     keys: Iterable[ResourceKey]
     match place:
         case _Place.NETWORK:

@@ -93,9 +93,9 @@ def test_what_is_unproven_opens_the_profile_only(code: Code, changes: dict[str, 
 
 @pytest.mark.parametrize("code", [Code.RATE_LIMITED, Code.QUOTA_LIMITED])
 def test_a_limit_of_one_model_leaves_the_account_usable(code: Code) -> None:
-    """R-CIR-1: + model if the evidence names one."""
-    assert [ACCOUNT_MODEL] == opened(code, model_id="opus")
-    assert [ACCOUNT_MODEL] == opened(code, scope=Scope.MODEL)
+    """R-CIR-1: + model if the evidence names one; that the launch had a model narrows nothing."""
+    assert [ACCOUNT_MODEL] == opened(code, model_id="opus", scope=Scope.MODEL)
+    assert [ACCOUNT] == opened(code, model_id="opus")
     assert [ACCOUNT] == opened(code, replace(FABLE, model_id=None), scope=Scope.MODEL)
 
 
