@@ -1,0 +1,101 @@
+"""``calls``: what was called, who answered, and how it ended. Holds no prompt and no answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from kandev_routing_sdk.cli.common import AsJson, examples, globals_of
+from kandev_routing_sdk.cli.output import SCHEMA_VERSION, print_json, print_text, span, table
+from kandev_routing_sdk.errors import UsageError
+
+if TYPE_CHECKING:
+    from kandev_routing_sdk.ports import CallRecord
+
+EPILOGUE: Final = examples("kandev-routing calls --limit 10", "kandev-routing calls show utility:0193…")
+_DEFAULT_LIMIT: Final = 50
+
+app = typer.Typer(help="Show past calls.", epilog=EPILOGUE, invoke_without_command=True, rich_markup_mode=None)
+
+
+@app.callback()
+def calls(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="How many.")] = _DEFAULT_LIMIT,
+    as_json: AsJson = False,
+) -> None:
+    """List calls, newest first."""
+    if context.invoked_subcommand is not None:
+        return
+    with globals_of(context).router(read_only=True, required=False) as router:
+        found = router.calls(limit=limit)
+    if as_json:
+        print_json({"schema_version": SCHEMA_VERSION, "calls": [document(c) for c in found]})
+    elif not found:
+        print_text("there is no call yet")
+    else:
+        table(
+            ("call", "started", "profile", "answered by", "outcome", "cause", "attempts", "took"),
+            [_row(c) for c in found],
+        )
+
+
+@app.command(epilog=examples("kandev-routing calls show utility:0193… --json"))
+def show(
+    context: typer.Context,
+    call_id: Annotated[
+        str, typer.Argument(metavar="CALL_ID", help="As kandev-routing calls lists it.", show_default=False)
+    ],
+    as_json: AsJson = False,
+) -> None:
+    """Show one call."""
+    with globals_of(context).router(read_only=True, required=False) as router:
+        found = router.call(call_id)
+    if found is None:
+        raise UsageError(f"there is no call {call_id!r}; kandev-routing calls lists them")
+    shown = document(found)
+    if as_json:
+        print_json({"schema_version": SCHEMA_VERSION, "call": shown})
+        return
+    for name, value in shown.items():
+        if value not in (None, {}):
+            print_text(f"{name}: {value}")
+
+
+def document(call: CallRecord) -> dict[str, Any]:
+    """Return a call as JSON."""
+    from kandev_routing_sdk.cli.document import utc
+
+    return {
+        "call_id": call.call_id,
+        "logical_profile_id": call.logical_profile_id,
+        "execution_profile_id": call.execution_profile_id,
+        "family": call.family,
+        "provider_id": call.provider_id,
+        "model": call.model,
+        "input_tokens": call.input_tokens,
+        "output_tokens": call.output_tokens,
+        "outcome": call.outcome,
+        "exit_code": call.exit_code,
+        "code": call.code,
+        "attempts": call.attempts,
+        "deadline": utc(call.deadline),
+        "started_at": utc(call.started_at),
+        "ended_at": utc(call.ended_at),
+        "summary": call.summary,
+    }
+
+
+def _row(call: CallRecord) -> tuple[str, ...]:
+    took = span((call.ended_at - call.started_at).total_seconds()) if call.ended_at else ""
+    return (
+        call.call_id,
+        f"{call.started_at:%Y-%m-%d %H:%M:%S} UTC",
+        call.logical_profile_id,
+        call.execution_profile_id or "",
+        call.outcome or "running",
+        call.code or "",
+        str(call.attempts),
+        took,
+    )

@@ -1,0 +1,222 @@
+"""``classify``: what was this failure, by which rule, and why?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from kandev_routing_sdk.cli.common import AsJson, examples, read_text
+from kandev_routing_sdk.cli.output import one_line, print_json, print_text
+from kandev_routing_sdk.errors import InputDataError
+
+if TYPE_CHECKING:
+    from kandev_routing_sdk.catalogue.classify import Catalogue
+    from kandev_routing_sdk.catalogue.explain import CatalogueExplanation
+    from kandev_routing_sdk.evidence.model import Evidence
+
+EPILOGUE: Final = examples(
+    "some-agent 2>&1 >/dev/null | kandev-routing classify --family claude",
+    "kandev-routing classify evidence.json --explain",
+    "kandev-routing classify --jsonl < evidence.jsonl > results.jsonl",
+)
+MAX_LINE_BYTES: Final = 64 * 1024 * 1024
+_TEXT_FAMILY: Final = "unknown"
+
+
+def classify(
+    file: Annotated[str, typer.Argument(metavar="[FILE]", help="Evidence; - for standard input.")] = "-",
+    jsonl: Annotated[
+        bool, typer.Option("--jsonl", help="One JSON record a line; one JSON result a line, in order.")
+    ] = False,
+    family: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FAMILY",
+            help="The agent that said it, for text and for records that do not say.",
+            show_default=False,
+        ),
+    ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Also say what became of every rule, and why nothing automatic may follow."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Classify what an agent's runtime said: plain text, a JSON evidence record, or one record a line.
+
+    Opens no database. Text is taken as a notice of the agent's runtime on a prompt that was sent.
+    """
+    from kandev_routing_sdk.router import load_catalogue
+
+    judge = _Judge(load_catalogue(), family, explain=explain)
+    if jsonl:
+        for number, line in _lines(file):
+            print_json_line(judge.document(_json(line, f"line {number}"), number, f"line {number}"))
+        return
+    text = read_text(file)
+    if text.lstrip()[:1] in {"{", "["}:
+        record = _json(text, "standard input" if file == "-" else file)
+    else:
+        if not text.strip():
+            raise InputDataError("there is nothing to classify: give text or a JSON evidence record")
+        record = {"evidence": _of_text(text, family)}
+    document = judge.document(record, 1, "")
+    if as_json:
+        print_json(document)
+    else:
+        _show(document)
+
+
+def print_json_line(document: dict[str, Any]) -> None:
+    """Print a result on a line of its own, at once, so that a reader can follow."""
+    print_json(document, on_one_line=True)
+
+
+def _of_text(text: str, family: str | None) -> dict[str, Any]:
+    return {
+        "family": family or _TEXT_FAMILY,
+        "phase": "prompt_send",
+        "signals": [{"channel": "agent_notice", "text": text.strip()}],
+    }
+
+
+class _Judge:
+    """Turns records into result documents."""
+
+    def __init__(self, catalogue: Catalogue, family: str | None, *, explain: bool) -> None:
+        self._catalogue, self._family, self._explain = catalogue, family, explain
+
+    def document(self, record: Any, index: int, where: str) -> dict[str, Any]:  # noqa: ANN401  # any JSON
+        from kandev_routing_sdk.catalogue.wire import parse_record, result_record
+
+        try:
+            record_id, evidence = parse_record(self._with_family(_wrapped(record)), index)
+        except InputDataError as problem:
+            raise InputDataError(_placed(str(problem), index, where)) from None
+        if not self._explain:
+            return dict(result_record(record_id, self._catalogue.classify(evidence), evidence))
+        return self._explained(record_id, evidence)
+
+    def _with_family(self, record: Any) -> Any:  # noqa: ANN401
+        evidence = record.get("evidence") if isinstance(record, dict) else None
+        if self._family is None or not isinstance(evidence, dict) or "family" in evidence:
+            return record
+        return {**record, "evidence": {**evidence, "family": self._family}}
+
+    def _explained(self, record_id: str | int | None, evidence: Evidence) -> dict[str, Any]:
+        from kandev_routing_sdk.catalogue.explain import explain
+        from kandev_routing_sdk.catalogue.wire import result_record
+
+        found: CatalogueExplanation = explain(self._catalogue, evidence)
+        return {
+            **result_record(record_id, found.classification, evidence),
+            "because": list(found.classification.because),
+            "refusal": found.refusal,
+            "rules": [{"rule": v.rule, "fate": v.fate, "why": v.why} for v in found.verdicts],
+        }
+
+
+def _wrapped(record: Any) -> Any:  # noqa: ANN401
+    """Accept bare evidence, too: the object that a record holds under ``evidence``."""
+    if isinstance(record, dict) and "evidence" not in record and "signals" in record:
+        return {"evidence": record}
+    return record
+
+
+def _placed(message: str, index: int, where: str) -> str:
+    """Say the line instead of the record's number; one record needs neither."""
+    rest = message.removeprefix(f"record {index}")
+    if rest == message:
+        return message
+    return f"{where}{rest}" if where else rest.removeprefix(": ").strip()
+
+
+def _lines(file: str) -> Iterator[tuple[int, bytes]]:
+    """Yield each line that holds something, with its number; reads no further than it is asked to."""
+    if file == "-":
+        yield from _numbered(sys.stdin.buffer)
+        return
+    try:
+        stream = open(file, "rb")  # noqa: SIM115, PTH123  # closed below; opening is what may fail
+    except OSError as problem:
+        raise InputDataError(
+            f"{file} cannot be read: {problem.strerror}; name a file, or - for standard input"
+        ) from None
+    with stream:
+        yield from _numbered(stream)
+
+
+def _numbered(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        if len(line) > MAX_LINE_BYTES:
+            raise InputDataError(f"line {number} is longer than {MAX_LINE_BYTES} bytes; split its record")
+        if line.strip():
+            yield number, line
+
+
+def _json(text: str | bytes, where: str) -> Any:  # noqa: ANN401
+    try:
+        decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
+        return json.loads(decoded, parse_constant=_no_number)
+    except UnicodeDecodeError as problem:
+        raise InputDataError(f"{where} is not UTF-8 text (byte {problem.start}); convert it to UTF-8") from None
+    except json.JSONDecodeError as problem:
+        place = (
+            f"column {problem.colno}" if isinstance(text, bytes) else f"line {problem.lineno}, column {problem.colno}"
+        )
+        raise InputDataError(
+            f"{where} is not JSON ({problem.msg} at {place}); write one evidence record there"
+        ) from None
+    except RecursionError:
+        raise InputDataError(f"{where} is nested too deeply; flatten it") from None
+    except ValueError as problem:
+        raise InputDataError(
+            f"{where} is not JSON ({one_line(str(problem), 120)}); write one evidence record there"
+        ) from None
+
+
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is no JSON number")
+
+
+def _show(document: dict[str, Any]) -> None:
+    print_text(
+        f"{document['code']} ({document['class']}), confidence {document['confidence']}, scope {document['scope']}"
+    )
+    print_text(f"rule: {document['classifier_rule'] or 'none matched'} (catalogue {document['catalogue_version']})")
+    facts = [document[name] for name in ("provider_id", "model_id") if document[name]]
+    if facts:
+        print_text(f"provider: {', '.join(facts)}")
+    _show_timing(document)
+    print_text(f"automatic recovery: {'allowed' if document['automatic'] else 'not allowed'}{_refusal(document)}")
+    if document["safe_excerpt"]:
+        print_text(f"said: {one_line(document['safe_excerpt'], 500)}")
+    for line in document.get("because", ()):
+        print_text(f"why: {one_line(line, 500)}")
+    shown = [r for r in document.get("rules", ()) if r["fate"] not in {"no_match", "not_applicable"}]
+    for rule in shown:
+        print_text(f"  {rule['rule']}: {rule['fate']}: {one_line(rule['why'], 300)}")
+    if "rules" in document:
+        print_text(
+            f"  {len(document['rules']) - len(shown)} other rules: nothing they look for is there, or not theirs to read"
+        )
+
+
+def _refusal(document: dict[str, Any]) -> str:
+    return f" ({document['refusal']})" if document.get("refusal") else ""
+
+
+def _show_timing(document: dict[str, Any]) -> None:
+    if document["reset_at"]:
+        print_text(f"back at: {document['reset_at']}")
+    if document["retry_after_s"] is not None:
+        print_text(f"back in: {document['retry_after_s']} s")
+    hint = document["hint"]
+    if hint:
+        print_text(f"  read from the {hint['source']} {one_line(hint['written'], 200)!r}, zone: {hint['zone']}")

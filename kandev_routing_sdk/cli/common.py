@@ -1,0 +1,91 @@
+"""What the commands share: the global options, settings, a router, and the texts of options."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from kandev_routing_sdk.router import Router
+    from kandev_routing_sdk.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Globals:
+    """The global options."""
+
+    config: str | None = None
+    store: str | None = None
+    debug: bool = False
+
+    def settings(self, *, required: bool = True) -> Settings:
+        """Load the configuration; raises :class:`~kandev_routing_sdk.errors.ConfigError`."""
+        from kandev_routing_sdk.settings import load_settings
+
+        return load_settings(
+            environ=os.environ, cwd=Path.cwd(), config=self.config, store=self.store, required=required
+        )
+
+    def router(self, *, read_only: bool = False, required: bool = True) -> Router:
+        """Open a router; see :meth:`~kandev_routing_sdk.router.Router.open` for what it raises."""
+        from kandev_routing_sdk.router import Router
+
+        return Router.open(self.settings(required=required), read_only=read_only)
+
+
+def globals_of(context: typer.Context) -> Globals:
+    """Return the global options of this run."""
+    found = context.find_object(Globals)
+    return found or Globals()
+
+
+def examples(*lines: str) -> str:
+    """Return a help epilogue; the mark keeps its lines apart."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def complete_profile(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Offer the profiles of the configuration; nothing when there is none that can be read."""
+    from kandev_routing_sdk.errors import RoutingError
+
+    try:
+        profiles = globals_of(context).settings().profiles
+    except RoutingError:
+        return []
+    return [(i, f"{p.name} ({p.kind})") for i, p in profiles.items() if i.startswith(incomplete)]
+
+
+def read_bytes(source: str) -> bytes:
+    """Read a file, or standard input for ``-``; raises :class:`~kandev_routing_sdk.errors.InputDataError`."""
+    from kandev_routing_sdk.errors import InputDataError
+
+    if source == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(source).read_bytes()
+    except OSError as problem:
+        raise InputDataError(
+            f"{source} cannot be read: {problem.strerror}; name a file, or - for standard input"
+        ) from None
+
+
+def read_text(source: str) -> str:
+    """Read UTF-8 text; raises :class:`~kandev_routing_sdk.errors.InputDataError`."""
+    from kandev_routing_sdk.errors import InputDataError
+
+    try:
+        return read_bytes(source).decode("utf-8-sig")
+    except UnicodeDecodeError as problem:
+        name = "standard input" if source == "-" else source
+        raise InputDataError(f"{name} is not UTF-8 text (byte {problem.start}); convert it to UTF-8") from None
+
+
+AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
+Profile: TypeAlias = Annotated[
+    str, typer.Argument(metavar="PROFILE", help="A profile's id.", autocompletion=complete_profile, show_default=False)
+]

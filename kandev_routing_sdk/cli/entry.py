@@ -1,0 +1,107 @@
+"""The entry point: runs the app and turns whatever ends it into one clear line and a documented exit code (R-CLI-3, R-CLI-5)."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Final
+
+from kandev_routing_sdk.cli.output import Interrupted, ReaderGone, error_document, error_line, print_json
+from kandev_routing_sdk.errors import RoutingError
+
+EXIT_USAGE: Final = 2
+EXIT_INTERNAL: Final = 70
+EXIT_READER_GONE: Final = 141
+_VALUED: Final = frozenset({"--config", "--store"})
+_ASSIGNED: Final = tuple(f"{name}=" for name in sorted(_VALUED))
+_PLAIN: Final = frozenset({"--debug"})
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code. Never raises, and shows no traceback without ``--debug``."""
+    arguments = hoisted(sys.argv[1:] if argv is None else argv)
+    options = _options(arguments)
+    try:
+        return _run(arguments)
+    except ReaderGone:
+        # whoever read our output has enough; nothing may be flushed to it when Python ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_READER_GONE
+    except Exception as problem:  # noqa: BLE001  # the edge: everything becomes one line and a code
+        if "--debug" in options:
+            traceback.print_exc()
+        return _report(problem, as_json="--json" in options)
+
+
+def _run(arguments: Sequence[str]) -> int:
+    from kandev_routing_sdk.cli.app import app
+
+    result: object = app(list(arguments), prog_name="kandev-routing", standalone_mode=False)
+    return result if isinstance(result, int) else 0
+
+
+def _report(problem: Exception, *, as_json: bool) -> int:
+    problems: Sequence[object] = ()
+    if isinstance(problem, RoutingError):
+        code, text, exit_code = problem.code, str(problem), problem.exit_code
+        problems = getattr(problem, "problems", ())
+    elif type(problem).__name__ == "NoArgsIsHelpError":
+        problem.show()  # type: ignore[attr-defined]  # the whole help, on standard error
+        return EXIT_USAGE
+    elif hasattr(problem, "format_message"):  # a usage error, of whichever click typer brings
+        code, text, exit_code = "usage", _usage(problem), EXIT_USAGE
+    elif isinstance(problem, Interrupted):
+        code, text, exit_code = "cancelled", "interrupted", problem.exit_code
+    elif isinstance(problem, EOFError) or type(problem).__name__ == "Abort":
+        code, text, exit_code = "cancelled", "interrupted", 130
+    else:
+        code, text, exit_code = "internal", _internal(problem), EXIT_INTERNAL
+    try:
+        if as_json:
+            print_json(error_document(code, text, exit_code, problems))
+        else:
+            error_line(text)
+    except ReaderGone:
+        return EXIT_READER_GONE
+    return exit_code
+
+
+def _usage(problem: Exception) -> str:
+    message: str = problem.format_message()  # type: ignore[attr-defined]
+    context = getattr(problem, "ctx", None)
+    command = getattr(context, "command_path", "kandev-routing")
+    return f"{' '.join(message.split()).rstrip('.')}; see {command} --help"
+
+
+def _internal(problem: Exception) -> str:
+    """Where it happened, not what it said: the message of an exception that nobody foresaw may hold a secret."""
+    frames = traceback.extract_tb(problem.__traceback__)
+    ours = [f for f in frames if "kandev_routing" in f.filename] or frames
+    where = f" in {os.path.basename(ours[-1].filename)}:{ours[-1].lineno}" if ours else ""  # noqa: PTH119  # text only
+    return (
+        f"internal error ({type(problem).__name__}{where}); "
+        "this is a fault of kandev-routing: run it again with --debug and report it"
+    )
+
+
+def _options(arguments: Sequence[str]) -> Sequence[str]:
+    return arguments[: arguments.index("--")] if "--" in arguments else arguments
+
+
+def hoisted(arguments: Sequence[str]) -> list[str]:
+    """Move the global options to the front, so that they may stand after the command as well."""
+    front: list[str] = []
+    rest: list[str] = []
+    before_dashes = list(_options(arguments))
+    after = list(arguments)[len(before_dashes) :]
+    while before_dashes:
+        argument = before_dashes.pop(0)
+        if argument in _PLAIN or argument.startswith(_ASSIGNED):
+            front.append(argument)
+        elif argument in _VALUED and before_dashes:
+            front += [argument, before_dashes.pop(0)]
+        else:
+            rest.append(argument)
+    return [*front, *rest, *after]

@@ -1,0 +1,174 @@
+"""What is printed, and where: results on standard output, everything else on standard error; plain when nobody watches."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import unicodedata
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, TextIO
+
+SCHEMA_VERSION: Final = 1
+_MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
+
+
+class ReaderGone(Exception):
+    """Nobody reads our standard output any more."""
+
+
+class Interrupted(Exception):
+    """A signal ended a command that had nothing to lose."""
+
+    def __init__(self, exit_code: int = 130) -> None:
+        super().__init__(exit_code)
+        self.exit_code = exit_code
+
+
+# Text ------------------------------------------------------------------------------------------------------------------------
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """Return ``text`` on one line, without control characters, cut at ``limit`` characters: safe to show on a terminal."""
+    line = " ".join("".join(c if _is_shown(c) else " " for c in text).split())
+    return line if len(line) <= limit else f"{line[: limit - 1]}…"
+
+
+def block(text: str) -> str:
+    """Return ``text`` without control characters but with its lines and tabs: safe to show on a terminal."""
+    return "".join(c for c in text if c in "\n\t" or _is_shown(c))
+
+
+def _is_shown(character: str) -> bool:
+    return (
+        unicodedata.category(character) not in {"Cc", "Cs"}
+        and character not in "\u202a\u202b\u202d\u202e\u2066\u2067\u2068"
+    )
+
+
+def moment(at: datetime, now: datetime) -> str:
+    """Return a time for a person: ``19:30 UTC`` today, with its date otherwise, and how far away it is."""
+    at, today = at.astimezone(UTC), now.astimezone(UTC).date()
+    seconds = at.second or (at - now).total_seconds() < _HOUR_S
+    clock = at.strftime("%H:%M:%S UTC" if seconds else "%H:%M UTC")
+    written = clock if at.date() == today else f"{at:%Y-%m-%d} {clock}"
+    away = (at - now).total_seconds()
+    return f"{written} (in {span(away)})" if away > 0 else written
+
+
+def span(seconds: float) -> str:
+    """Return a length of time for a person, with its two largest units."""
+    if seconds < _MINUTE_S:
+        return f"{round(seconds, 0 if seconds >= 10 else 1):g} s"  # noqa: PLR2004  # two digits are enough
+    whole = round(seconds)
+    for size, name, smaller, smaller_name in (
+        (_DAY_S, "d", _HOUR_S, "h"),
+        (_HOUR_S, "h", _MINUTE_S, "min"),
+        (_MINUTE_S, "min", 1, "s"),
+    ):
+        if whole >= size:
+            rest = whole % size // smaller
+            return f"{whole // size} {name}" + (f" {rest} {smaller_name}" if rest else "")
+    return f"{whole} s"
+
+
+# Streams ---------------------------------------------------------------------------------------------------------------------
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a person watches this stream."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def print_text(text: str) -> None:
+    """Print lines on standard output. On a terminal control characters are left out. Raises :class:`ReaderGone`."""
+    _write(f"{block(text) if sys.stdout.isatty() else text}\n")
+
+
+def print_json(document: Any, *, on_one_line: bool = False) -> None:  # noqa: ANN401  # any JSON
+    """Print one document on standard output: on one line when piped. Raises :class:`ReaderGone`."""
+    indent = 2 if sys.stdout.isatty() and not on_one_line else None
+    text = json.dumps(document, ensure_ascii=False, indent=indent)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(document, indent=indent)
+    _write(f"{text}\n")
+
+
+def _write(text: str) -> None:
+    try:
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise ReaderGone from None
+
+
+def note(text: str, style: str = "") -> None:
+    """Print a line for a person on standard error; coloured on a terminal, unless ``NO_COLOR`` is set."""
+    styled(sys.stderr, text, style)
+
+
+def styled(stream: TextIO, text: str, style: str = "") -> None:
+    """Print a line on ``stream``; coloured on a terminal. When nobody reads standard error, there is nobody to tell."""
+    try:
+        if style and is_terminal(stream):
+            from rich.console import Console
+            from rich.text import Text
+
+            Console(file=stream, highlight=False).print(Text(block(text), style), soft_wrap=True)
+            return
+        encoding = stream.encoding or "utf-8"
+        stream.write(f"{block(text)}\n".encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except BrokenPipeError:
+        if stream is sys.stdout:
+            raise ReaderGone from None
+
+
+def error_line(text: str) -> None:
+    """Print the one line that says why a command failed."""
+    note(f"error: {' '.join(block(text).split())}", "bold red")
+
+
+def error_document(code: str, message: str, exit_code: int, problems: Sequence[object] = ()) -> dict[str, Any]:
+    """Return what ``--json`` prints for an error."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "error": {
+            "code": code,
+            "message": message,
+            "problems": [
+                {
+                    "path": getattr(p, "path", ""),
+                    "message": getattr(p, "message", str(p)),
+                    "code": getattr(p, "code", "invalid"),
+                }
+                for p in problems
+            ],
+        },
+        "exit_code": exit_code,
+    }
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequence[str] = ()) -> None:
+    """Print rows on standard output: a table on a terminal, tab-separated lines under a heading when piped."""
+    if not is_terminal(sys.stdout):
+        for row in [columns, *rows]:
+            _write("\t".join(one_line(cell, 1000) for cell in row) + "\n")
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for number, row in enumerate(rows):
+        shown.add_row(
+            *(Text(one_line(cell, 1000)) for cell in row), style=styles[number] if number < len(styles) else None
+        )
+    try:
+        Console(highlight=False).print(shown)
+    except BrokenPipeError:
+        raise ReaderGone from None

@@ -1,0 +1,104 @@
+"""``run``: get one prompt done."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from kandev_routing_sdk.cli.common import AsJson, Globals, Profile, examples, globals_of, read_text
+from kandev_routing_sdk.cli.output import note, print_json, print_text
+from kandev_routing_sdk.errors import UsageError
+
+EPILOGUE: Final = examples(
+    'kandev-routing run frontier "Fix the failing test"',
+    "git diff | kandev-routing run frontier --timeout 600 -",
+    "kandev-routing run frontier --prompt-file task.md --json > result.json",
+    'kandev-routing run frontier "…" --dry-run        who would be started, and how; starts nothing',
+)
+
+
+def run(
+    context: typer.Context,
+    *,
+    profile: Profile,
+    prompt: Annotated[
+        str | None,
+        typer.Argument(metavar="[PROMPT]", help="What to do; - or nothing: standard input.", show_default=False),
+    ] = None,
+    prompt_file: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Read the prompt from a file (UTF-8).", show_default=False)
+    ] = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS", help="For everything, policy waits included; default: no limit.", show_default=False
+        ),
+    ] = None,
+    cwd: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where the agents work; default: here.", show_default=False)
+    ] = None,
+    as_json: AsJson = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show who would be started and how; start and write nothing.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only the answer, or the error.")] = False,
+) -> None:
+    """Get one prompt done by the first candidate that can, and print its answer.
+
+    Progress and attribution go to standard error.
+    """
+    options = globals_of(context)
+    folder = Path.cwd() if cwd is None else cwd
+    if dry_run:
+        from kandev_routing_sdk.cli.explain import show
+
+        show(options, profile, folder, as_json=as_json, with_argv=True)
+        return
+    settings = options.settings()  # a configuration that cannot be used is told before standard input is waited for
+    settings.profile(profile)
+    text = _prompt(prompt, prompt_file)
+    raise typer.Exit(_run(options, profile, text, folder, timeout, as_json=as_json, quiet=quiet))
+
+
+def _prompt(prompt: str | None, file: Path | None) -> str:
+    if file is not None:
+        if prompt is not None:
+            raise UsageError("the prompt was given twice: as an argument and with --prompt-file; leave one out")
+        return read_text(str(file))
+    if prompt is not None and prompt != "-":
+        return prompt
+    if prompt is None and sys.stdin.isatty():
+        raise UsageError("there is no prompt: give it as an argument, with --prompt-file, or on standard input")
+    return read_text("-")
+
+
+def _run(
+    options: Globals, profile: str, prompt: str, cwd: Path, timeout: float | None, *, as_json: bool, quiet: bool
+) -> int:
+    from kandev_routing_sdk.cli.calling import Order, call
+    from kandev_routing_sdk.cli.document import result_document
+    from kandev_routing_sdk.cli.output import error_line
+    from kandev_routing_sdk.cli.progress import Narrator, attribution
+    from kandev_routing_sdk.clock import SystemClock
+
+    names = {i: p.name for i, p in options.settings().profiles.items()}
+    narrator = Narrator(_silent if quiet else note, names, SystemClock().now)
+    ended = call(options.router, Order(profile, prompt, cwd, timeout), narrator)
+    if as_json:
+        print_json(result_document(ended.result, ended.exit_code))
+    elif ended.failure is None:
+        print_text(ended.result.text)
+    if ended.failure is not None:
+        error_line(str(ended.failure))
+        if ended.result.text and not as_json:
+            note(f"its unfinished output ({len(ended.result.text)} characters) is not shown; --json prints it")
+    elif not quiet:
+        note(attribution(ended.result, names), "green")
+    return ended.exit_code
+
+
+def _silent(text: str, style: str) -> None:
+    """Say nothing."""
