@@ -13,11 +13,17 @@ from kandev_routing_sdk.policy import Decision, DecisionKind
 from kandev_routing_sdk.route.drafts import drafts
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.guards import ACTIONS, is_settled, matching
-from kandev_routing_sdk.route.model import Effect, EventDraft, Route, State, Trigger
+from kandev_routing_sdk.route.model import Effect, EventDraft, Reason, Route, State, Trigger
 from kandev_routing_sdk.route.table import Goes, Row
 from kandev_routing_sdk.route.writes import Move, apply
 
 _BY_A_PERSON: Final = frozenset({*ACTIONS, Trigger.PROMPT})
+_OWN: Final = frozenset(
+    {Reason.ATTEMPT_CAP, Reason.CANDIDATE_REMOVED, Reason.AMBIGUOUS_DISPATCH, Reason.DYNAMIC_ROUTING_DISABLED}
+)
+"""Reasons that only the table can know."""
+_GOES_ON: Final = frozenset({Reason.RETRY_SCHEDULED, Reason.RESET_WAIT, Reason.PROVIDER_FAILURE})
+"""Reasons of something automatic, which never are why a person is needed."""
 _TRIGGERS: Final[Mapping[DecisionKind, Trigger]] = MappingProxyType(
     {
         DecisionKind.WAIT: Trigger.FAILED_WAIT,
@@ -81,7 +87,7 @@ def step(route: Route, trigger: Trigger, facts: Facts | None = None, *, now: dat
         raise _refusal(route, trigger)
     changes: dict[str, Any] = {
         "state": _next(route, row),
-        "reason": facts.reason or row.reason or route.reason,
+        "reason": _reason(route, row, facts),
         "updated_at": now,
     }
     if facts.owner_id is not None:
@@ -106,6 +112,15 @@ def _next(route: Route, row: Row) -> State:
             return route.prior_state or route.state
         case state:
             return state
+
+
+def _reason(route: Route, row: Row, facts: Facts) -> Reason:
+    """The facts know more than the row, unless the row itself goes another way than they thought."""
+    if facts.reason is None or row.reason in _OWN:
+        return row.reason or route.reason
+    if row.to is State.ACTION_REQUIRED and facts.reason in _GOES_ON:
+        return row.reason or route.reason
+    return facts.reason
 
 
 def _refusal(route: Route, trigger: Trigger) -> Exception:

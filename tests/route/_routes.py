@@ -46,7 +46,9 @@ def a_policy(
     return PolicyDocument.model_validate({"transient": of_class, "hard": of_class})
 
 
-def a_failure(code: Code = Code.MODEL_CAPACITY, *, reset_in: float | None = None, now: datetime = NOW) -> Classification:
+def a_failure(
+    code: Code = Code.MODEL_CAPACITY, *, reset_in: float | None = None, now: datetime = NOW
+) -> Classification:
     hard = code in {Code.QUOTA_LIMITED, Code.AUTH_REQUIRED, Code.SUBSCRIPTION_REQUIRED}
     kind = ErrorClass.HARD if hard else ErrorClass.TRANSIENT
     if code in {Code.TASK_ERROR, Code.UNKNOWN_PROVIDER_ERROR}:
