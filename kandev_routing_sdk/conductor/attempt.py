@@ -11,6 +11,7 @@ from kandev_routing_sdk.conductor.engine import Engine
 from kandev_routing_sdk.conductor.judge import Lease, Verdict
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.tasks import in_thread
+from kandev_routing_sdk.evidence.effects import NOTHING_SENT
 from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord, TurnReport
 from kandev_routing_sdk.evidence.updates import AgentUpdate
 from kandev_routing_sdk.ports import AttemptRecord, Downstream
@@ -105,6 +106,22 @@ class Attempt:
         """How an attempt ends that the caller gave up on: silent when nothing ever came back."""
         quiet = self.turn.effects.delivery is not Delivery.ACKNOWLEDGED
         return AttemptOutcome.SILENT if quiet else AttemptOutcome.CANCELLED
+
+
+def unstarted_report(record: AttemptRecord) -> AttemptReport:
+    """Return what the caller is told of a settled attempt of which nothing was ever started."""
+    return AttemptReport(
+        ordinal=record.ordinal,
+        generation=record.generation,
+        execution_profile_id=record.execution_profile_id,
+        family=record.family,
+        outcome=record.outcome or AttemptOutcome.FAILED,
+        automatic=False,
+        inner_retries=0,
+        effects=NOTHING_SENT,
+        provider_id=record.provider_id,
+        model=record.model_id,
+    )
 
 
 def make_attempt(

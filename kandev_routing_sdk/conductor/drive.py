@@ -14,7 +14,7 @@ from typing import Final, Literal
 import anyio
 
 from kandev_routing_sdk.circuits import Circuit
-from kandev_routing_sdk.conductor.attempt import Attempt, make_attempt
+from kandev_routing_sdk.conductor.attempt import Attempt, make_attempt, unstarted_report
 from kandev_routing_sdk.conductor.candidates import Field, rejected_of, survey
 from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S, PROBE_LEASE_S, Engine, Tell, Work
 from kandev_routing_sdk.conductor.handover import note_for
@@ -379,11 +379,10 @@ class Drive:
         )
         self._attempt = None
         self.stop_reason = report.stop_reason
-        told = attempt.report(report, verdict)
-        self.reports.append(told)
-        self._tell(AttemptEnded(told))
+        self._report(attempt.report(report, verdict))
 
     async def _settle_unstarted(self, transition: Transition, record: AttemptRecord, outcome: AttemptOutcome) -> None:
+        """Settle an attempt of which nothing was ever started; its leases go back."""
         token = self._token(record.generation)
         settled = replace(
             record,
@@ -394,6 +393,11 @@ class Drive:
         )
         back = tuple(CircuitHandedBack(key, token) for key in record.resource_keys)
         await self._ledger.commit(transition, update_attempt=settled, circuits=back)
+        self._report(unstarted_report(settled))
+
+    def _report(self, report: AttemptReport) -> None:
+        self.reports.append(report)
+        self._tell(AttemptEnded(report))
 
     def _probe_token(self) -> str | None:
         return self._attempt.lease.token if self._attempt and self._attempt.lease.held else None

@@ -37,7 +37,9 @@ class World:
     enabled: bool = True
     environ: dict[str, str] | None = None
 
-    def agent(self, name: str, *scripts: ScriptBuilder, policy: Mapping[str, Any] | None = None, **fields: Any) -> ScriptedAgent:
+    def agent(
+        self, name: str, *scripts: ScriptBuilder, policy: Mapping[str, Any] | None = None, **fields: Any
+    ) -> ScriptedAgent:
         """Add an agent with these answers, its profile, and its place at the end of ``frontier``'s candidates."""
         agent = ScriptedAgent(self.folder / name, *scripts)
         options = {"account": name, "provider_id": f"{name}-provider", **fields.pop("options", {})}
@@ -67,7 +69,9 @@ class World:
         """Route one prompt through a router of its own."""
         parts = options.pop("parts", {})
         with self.router(**parts) as router:
-            return router.route_once(profile, prompt, on_progress=self.told.append, cwd=self.folder, **{"timeout": 60, **options})
+            return router.route_once(
+                profile, prompt, on_progress=self.told.append, cwd=self.folder, **{"timeout": 60, **options}
+            )
 
     def of(self, kind: type[Any]) -> list[Any]:
         """The progress of one kind, in order."""

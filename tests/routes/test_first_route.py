@@ -62,7 +62,9 @@ def test_an_overload_is_retried_on_the_same_candidate(world: World) -> None:
     assert [5.0, 10.0] == pytest.approx(world.clock.sleeps, abs=0.01)
     assert [1, 1, 1] == [a.generation for a in result.attempts], "a retry is no new choice"
     assert [(1, 3), (2, 3)] == [(w.ordinal, w.maximum) for w in world.of(Waiting)]
-    assert [False, True, True] == [s.is_probe for s in world.of(AttemptStarted)], "the owner's retry is the circuit's probe"
+    assert [False, True, True] == [s.is_probe for s in world.of(AttemptStarted)], (
+        "the owner's retry is the circuit's probe"
+    )
     with world.router() as router:
         assert {CircuitState.CLOSED} == {c.state for c in router.circuits()}
 
@@ -137,7 +139,9 @@ def test_a_wait_beyond_the_timeout_is_told_at_once(world: World) -> None:
 @pytest.mark.parametrize("before", ["tool", "say", "think"])
 def test_nothing_is_repeated_after_possible_work(either_world: World, before: str) -> None:
     """R-SAFE-1: output, thinking or a tool, then an overload: no retry, no second agent, exit 79, the tool ran once."""
-    script = {"tool": answers().tool(line="ran"), "say": answers().say("part of it"), "think": answers().think("hm")}[before]
+    script = {"tool": answers().tool(line="ran"), "say": answers().say("part of it"), "think": answers().think("hm")}[
+        before
+    ]
     either_world.agent("fable", script.fail_overloaded(), policy=RETRY)
     either_world.agent("sol", answers().say("never"))
     with pytest.raises(CallActionRequired) as caught:
@@ -151,7 +155,9 @@ def test_nothing_is_repeated_after_possible_work(either_world: World, before: st
     assert attempt.classification is not None
     assert (Code.PROVIDER_OVERLOADED, False) == (attempt.classification.code, attempt.automatic)
     with either_world.router() as router:
-        assert [CircuitState.OPEN] == [c.state for c in router.circuits()], "health does not ask whether repeating is safe"
+        assert [CircuitState.OPEN] == [c.state for c in router.circuits()], (
+            "health does not ask whether repeating is safe"
+        )
 
 
 def test_an_unknown_failure_is_for_a_person(world: World) -> None:
@@ -204,7 +210,9 @@ def test_what_was_decided_is_durable(world: World) -> None:
         route = store.load(result.call_id)
         assert route is not None
         assert "stopped" == route.state
-        assert [(1, "fable"), (2, "sol")] == [(s.generation, s.chosen_profile_id) for s in store.selections(result.call_id)]
+        assert [(1, "fable"), (2, "sol")] == [
+            (s.generation, s.chosen_profile_id) for s in store.selections(result.call_id)
+        ]
         attempts = store.attempts(result.call_id)
         assert [DispatchMark.SETTLED] * 2 == [a.mark for a in attempts]
         assert attempts[0].evidence is not None
@@ -232,7 +240,9 @@ def test_two_profiles_of_one_account_share_its_limit(world: World) -> None:
 def test_model_capacity_leaves_other_models_alone(world: World) -> None:
     """R-CIR-1: one model at capacity does not block the account."""
     shared = {"account": "work", "provider_id": "acme"}
-    capacity = answers().fail_with(-32603, "Selected model is at capacity. Please try a different model.", {"status": 503})
+    capacity = answers().fail_with(
+        -32603, "Selected model is at capacity. Please try a different model.", {"status": 503}
+    )
     world.agent("big", capacity, options={**shared, "model": "big-1"})
     world.agent("small", answers().say("done"), options={**shared, "model": "small-1"})
     assert "small" == world.call().execution_profile_id
