@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from kandev_routing_sdk.evidence.linear import Match, compile_linear
@@ -10,33 +11,33 @@ from kandev_routing_sdk.evidence.secret_names import NAME_HINT, is_plain, names_
 __all__ = ["ELEMENT", "FLAG", "SAID", "hide_element", "hide_flag", "hide_named", "hide_said"]
 
 _HIDDEN: Final = "[redacted:secret]"
+# Without groups RE2 answers from its DFA, several times faster; the name is cut out by hand.
 _NAME: Final = compile_linear(
-    rf"(?i)(?:\\+[nrt])?(?P<name>[\w.-]*{NAME_HINT}[\w.-]*(?: (?:provided|used|is|was))?)"
-    r"\\*[\"'`]?\]?[ \t]*(?:=>|:=|==?|:)[ \t]*"
+    rf"(?i)(?:\\+[nrt])?[\w.-]*{NAME_HINT}[\w.-]*(?: (?:provided|used|is|was))?\\*[\"'`]?\]?[ \t]*(?:=>|:=|==?|:)[ \t]*"
 )
-_STOP: Final = r"\s\"'\\&`<>,;|"
-_VALUE: Final = compile_linear(
-    r"^(?:(?P<quote1>\\+\")(?P<v1>[^\"\\\r\n]+)|(?P<quote2>\\+')(?P<v2>[^'\\\r\n]+)"
-    r"|(?P<quote3>\")(?P<v3>(?:[^\"\\\r\n]|\\.)+)|(?P<quote4>')(?P<v4>(?:[^'\\\r\n]|\\.)+)"
-    r"|(?P<v5>(?:(?i:Bearer|Basic|Token|ApiKey|Negotiate|SSWS|DPoP|Key)[ \t]+)?"
-    rf"[^{_STOP}{{}}\[\]:=][^{_STOP}]*"
-    # A comma is part of the value unless another pair may start after it.
-    rf"(?:[,;|](?:[^\w{_STOP}]|[\w.-]*[^\w.:={_STOP}-])[^{_STOP}]*)*(?:[,;|][\w.-]+(?:\s|\z))?))"
-)
+_SIGNS: Final = "=:> \t\"'`]\\"
+_OPENING: Final = re.compile(r"\\*[\"']")
+_BODIES: Final = {
+    '"': re.compile(r"(?:[^\"\\\r\n]|\\.)*"),
+    "'": re.compile(r"(?:[^'\\\r\n]|\\.)*"),
+}
+_ESCAPED_BODIES: Final = {'"': re.compile(r"[^\"\\\r\n]*"), "'": re.compile(r"[^'\\\r\n]*")}
+_STOPS: Final = frozenset(" \t\r\n\f\v\"'\\&`<>,;|")
+_NOT_FIRST: Final = _STOPS | frozenset("{}[]:=")
+_RUN: Final = re.compile(r"[^\s\"'\\&`<>,;|]*")
+_SCHEME: Final = re.compile(r"(?i)(?:bearer|basic|token|apikey|negotiate|ssws|dpop|key)[ \t]+")
+_NEXT_WORD: Final = re.compile(r"[,;|][A-Za-z0-9_.-]*")
 SAID: Final = (
     r"(?i)\b(?P<name>password|passphrase|passcode|secret|token|api[ _-]?key)(?P<sep> (?:is|was|of|to) [\"'`]?)"
     r"(?P<value>[^\s\"'`<>\[\]{}]+)"
 )
 FLAG: Final = (
-    rf"(?i)(?P<name>--?[\w-]*{NAME_HINT}[\w-]*)(?P<sep>[ \t]+[\"']?|\\*[\"'],[ \t]*\\*[\"'])"
+    rf"(?i)(?P<name>(?:^|[\s\"'`(\[=,])--?[\w-]*{NAME_HINT}[\w-]*)(?P<sep>[ \t]+[\"']?|\\*[\"'],[ \t]*\\*[\"'])"
     r"(?P<value>[^\s\"'\\\[-][^\s\"'\\]*)"
 )
 ELEMENT: Final = rf"(?i)(?P<name><[\w.:-]*{NAME_HINT}[\w.:-]*)(?P<sep>>)(?P<value>[^<>\r\n\[][^<>\r\n]*)"
 _NUMBER: Final = compile_linear(r"[0-9]{1,7}(?:\.[0-9]+)?[smhd%]?")
 _SHORTEST: Final = 6
-_WINDOW: Final = 256
-_QUOTES: Final = ("quote1", "quote2", "quote3", "quote4")
-_VALUES: Final = ("v1", "v2", "v3", "v4", "v5")
 
 
 def hide_named(text: str) -> str:
@@ -48,31 +49,52 @@ def hide_named(text: str) -> str:
     parts: list[str] = []
     done = 0
     for found in _NAME.finditer(text):
-        if found.start() < done or not names_secret(found.group("name") or ""):
+        if found.start() < done:
+            continue
+        name = _name(found.group() or "")
+        if not names_secret(name):
             continue
         quote, value = _value_at(text, found.end())
         start = found.end() + len(quote)
-        if _is_hidden(found.group("name") or "", value, quoted=bool(quote)):
+        if _is_hidden(name, value, quoted=bool(quote)):
             parts += (text[done:start], _HIDDEN)
             done = start + len(value)
     return "".join([*parts, text[done:]])
 
 
+def _name(matched: str) -> str:
+    """The name without the signs after it and the escaped line break before it."""
+    name = matched.rstrip(_SIGNS)
+    return name.lstrip("\\")[1:] if name.startswith("\\") else name
+
+
 def _value_at(text: str, start: int) -> tuple[str, str]:
-    """The quote and the value that stand at ``start``; the window grows while the value fills it."""
-    size = _WINDOW
-    while True:
-        window = text[start : start + size]
-        found = _VALUE.match(window)
-        if found is None:
-            return "", ""
-        if found.end() < len(window) or start + size >= len(text):
-            break
-        size *= 4
-    quote = next((part for name in _QUOTES if (part := found.group(name))), "")
-    value = next((part for name in _VALUES if (part := found.group(name))), "")
+    """The opening quote and the value that stand at ``start``."""
+    if opening := _OPENING.match(text, start):
+        bodies = _BODIES if len(opening.group()) == 1 else _ESCAPED_BODIES
+        body = bodies[opening.group()[-1]].match(text, opening.end())
+        return opening.group(), body.group() if body else ""
+    scheme = _SCHEME.match(text, start)
+    end = _bare_end(text, scheme.end() if scheme else start)
     # The brackets and stops around an unquoted value are the sentence's.
-    return quote, value if quote else value.rstrip(")]}.,;:! \t\r\n")
+    return "", text[start:end].rstrip(")]}.,;:! \t\r\n")
+
+
+def _bare_end(text: str, start: int) -> int:
+    """Where an unquoted value ends. A comma is part of it, unless another pair may start after it."""
+    if text[start : start + 1] in _NOT_FIRST:
+        return start
+    run = _RUN.match(text, start)
+    end = run.end() if run else start
+    while word := _NEXT_WORD.match(text, end):
+        after = text[word.end() : word.end() + 1]
+        if not after or after.isspace():
+            return word.end()
+        run = _RUN.match(text, word.end())
+        if after in _NOT_FIRST or run is None:
+            break
+        end = run.end()
+    return end
 
 
 def _is_hidden(name: str, value: str, *, quoted: bool) -> bool:

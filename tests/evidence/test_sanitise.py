@@ -274,6 +274,7 @@ def test_a_named_secret_or_detail_is_gone(canary: str, text: str) -> None:
         "https://example.com/home/page",
         "http://172.30.0.30:10002 (HTTP 401).",
         "Unexpected token < in JSON at position 0",
+        '["isRetryable-token","statusCode"]',
         "--token-limit 500 --max-tokens 12",
         "tests passed: 12, pass: 3",
         "is this right? yes=no",
