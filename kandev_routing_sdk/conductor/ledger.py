@@ -57,10 +57,14 @@ class Ledger:
         admit: Admit | None = None,
     ) -> Committed:
         """Make a step durable together with everything that belongs to it, and tell which circuits changed."""
+        now = transition.after.updated_at
+        after = transition.after
+        if after.owner_id is not None:  # whoever commits is alive: each commit renews the lease
+            after = after.model_copy(update={"owner_until": now + timedelta(seconds=OWNER_LEASE_S)})
         commit = Commit(
             before=transition.before,
-            after=transition.after,
-            now=transition.after.updated_at,
+            after=after,
+            now=now,
             selection=selection,
             new_attempt=new_attempt,
             update_attempt=update_attempt,

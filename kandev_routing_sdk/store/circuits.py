@@ -9,7 +9,7 @@ from typing import Final, assert_never
 
 import sqlalchemy as sa
 
-from kandev_routing_sdk.circuits import Circuit, ResourceKey, admission, hand_back, on_failure, on_success, take_lease
+from kandev_routing_sdk.circuits import Circuit, ResourceKey, admission, hand_back, on_failure, on_success, renew_lease, take_lease
 from kandev_routing_sdk.errors import NotAdmitted
 from kandev_routing_sdk.ports import (
     Admit,
@@ -34,6 +34,7 @@ _SIZES: Final = (1, 2, 4, 8, 16, _CHUNK)
 _C = CIRCUITS.c
 _ADD: Final = insert_if_missing(CIRCUITS)
 _UPDATE: Final = update(CIRCUITS, _C.key == where("key"), without=("key",))
+_HELD: Final = sa.select(CIRCUITS).where(_C.probe_token == where("token")).order_by(_C.key).with_for_update()
 _ALL: Final = sa.select(CIRCUITS).order_by(_C.key)
 _BY_KEY: Final = {size: sa.select(CIRCUITS).where(one_of(_C.key, size)).order_by(_C.key) for size in _SIZES}
 _LOCKED: Final = {size: statement.with_for_update() for size, statement in _BY_KEY.items()}
@@ -80,6 +81,15 @@ def apply(
     leased = () if admit is None else tuple(_leases(current, admit, now))
     _store(tx, before, current)
     return tuple(_transitions(before, current)), leased
+
+
+def renew(tx: Transaction, token: str, *, now: datetime, ttl: timedelta) -> None:
+    """Renew every live lease that is held under ``token``, as far as a probe may renew (R-CIR-8)."""
+    before = {}
+    for values in by_name(_COLUMNS, tx.rows(_HELD, {"where_token": token})):
+        circuit = codec.decode_circuit(values)
+        before[circuit.key.key] = circuit
+    _store(tx, before, {key: renew_lease(circuit, token, now, ttl) for key, circuit in before.items()})
 
 
 def replace_if(tx: Transaction, before: Circuit, after: Circuit) -> bool:

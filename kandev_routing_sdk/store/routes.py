@@ -37,6 +37,23 @@ _ORPHANED_UTILITY: Final = (
     .with_for_update()
 )
 
+_RENEW: Final = (
+    sa.update(SESSIONS)
+    .where(_C.session_id == where("session_id"), _C.owner_id == where("owner_id"), _C.owner_until > where("now"))
+    .values(owner_until=sa.bindparam("owner_until"))
+)
+
+
+def renew(tx: Transaction, session_id: str, *, owner_id: str, until: datetime, now: datetime) -> bool:
+    """Extend an owner lease that is still live and still ours; return whether it was. The revision stays."""
+    values = {
+        "where_session_id": session_id,
+        "where_owner_id": owner_id,
+        "where_now": codec.to_micros(now),
+        "owner_until": codec.to_micros(until),
+    }
+    return tx.run(_RENEW, values) == 1
+
 
 def write(tx: Transaction, before: Route | None, after: Route) -> Route:
     """Create the route, or advance it by one guarded UPDATE; return it with its new revision.

@@ -67,6 +67,17 @@ class SqlStore:
         """Move an attempt's dispatch mark forward."""
         self._database.write(lambda tx: attempts.mark(tx, attempt))
 
+    def renew(self, session_id: str, *, owner_id: str, until: datetime, lease_token: str | None, now: datetime) -> bool:
+        """Renew the owner lease and the probe leases of ``lease_token``; return whether the session is still ours."""
+
+        def work(tx: Transaction) -> bool:
+            kept = routes.renew(tx, session_id, owner_id=owner_id, until=until, now=now)
+            if kept and lease_token is not None:
+                circuits.renew(tx, lease_token, now=now, ttl=until - now)
+            return kept
+
+        return self._database.write(work)
+
     # --- reading ---
 
     def load(self, session_id: str) -> Route | None:
