@@ -8,7 +8,13 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from kandev_routing_sdk.errors import DynamicRoutingDisabled, IllegalTransition, TurnInProgress
+from kandev_routing_sdk.errors import (
+    DynamicRoutingDisabled,
+    IllegalTransition,
+    StaleGeneration,
+    StaleRevision,
+    TurnInProgress,
+)
 from kandev_routing_sdk.policy import Decision, DecisionKind
 from kandev_routing_sdk.route.drafts import drafts
 from kandev_routing_sdk.route.facts import Facts
@@ -97,6 +103,27 @@ def step(route: Route, trigger: Trigger, facts: Facts | None = None, *, now: dat
     for write in row.writes:
         after = apply(write, after, move)
     return Transition(route, after, row.effects, drafts(row.events, route, after, facts))
+
+
+def act(
+    route: Route,
+    action: Trigger,
+    facts: Facts | None = None,
+    *,
+    expected_generation: int,
+    expected_revision: int | None = None,
+    now: datetime,
+) -> Transition:
+    """Take a person's action on the route that the person saw (R-ENG-7).
+
+    Raises :class:`~kandev_routing_sdk.errors.StaleGeneration` or :class:`~kandev_routing_sdk.errors.StaleRevision` when the
+    route has moved on since, and what :func:`step` raises.
+    """
+    if expected_generation != route.generation:
+        raise StaleGeneration(expected_generation, route.generation)
+    if expected_revision is not None and expected_revision != route.revision:
+        raise StaleRevision(route.session_id, expected_revision)
+    return step(route, action, facts, now=now)
 
 
 def trigger_for(decision: Decision) -> Trigger:

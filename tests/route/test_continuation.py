@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -147,10 +148,11 @@ def test_no_text_can_end_the_note_or_speak_as_the_user() -> None:
 
 @pytest.mark.parametrize("field", list(FIELD_BYTES))
 def test_each_text_has_its_bound(field: str) -> None:
-    note = render_note(ContinuationPackage(**{field: "é" * 20_000}), clean=clean)
-    text = note.split("\n\n")[1].partition("\n")[2]
-    assert FIELD_BYTES[field] - 1 <= len(text.encode()) <= FIELD_BYTES[field]
-    assert text.endswith(CUT)
+    text: dict[str, Any] = {field: "é" * 20_000}
+    note = render_note(ContinuationPackage(**text), clean=clean)
+    shown = note.split("\n\n")[1].partition("\n")[2]
+    assert FIELD_BYTES[field] - 1 <= len(shown.encode()) <= FIELD_BYTES[field]
+    assert shown.endswith(CUT)
 
 
 def test_lists_have_bounds() -> None:
@@ -174,8 +176,9 @@ def test_of_the_messages_the_newest_stay() -> None:
 def test_what_does_not_fit_in_all_is_named_and_matters_least() -> None:
     big = "x\n" * 20_000
     many = tuple(["y" * 600] * 40)
+    texts: dict[str, Any] = dict.fromkeys(FIELD_BYTES, big)
     package = ContinuationPackage(
-        **dict.fromkeys(FIELD_BYTES, big),
+        **texts,
         user_messages=many,
         completed=many,
         uncertain=many,
@@ -219,4 +222,4 @@ def test_no_package_breaks_the_bound_or_the_frame(package: ContinuationPackage) 
 def test_a_cut_is_within_its_limit_and_on_a_character(text: str, limit: int) -> None:
     short = cut(text, limit)
     assert len(short.encode()) <= limit
-    assert short == text or short == "" or (short.endswith(CUT) and text.startswith(short.removesuffix(CUT)))
+    assert short in {text, ""} or (short.endswith(CUT) and text.startswith(short.removesuffix(CUT)))

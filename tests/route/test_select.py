@@ -58,7 +58,8 @@ def reasons(found: Selection) -> list[str]:
 
 
 def pick(candidates: list[CandidateView], circuits: dict[str, Circuit] | None = None, **how: Any) -> Selection:
-    return select(candidates, circuits or {}, **({"round": Round(), "now": NOW} | how))
+    known: dict[str, Any] = {"round": Round(), "now": NOW}
+    return select(candidates, circuits or {}, **(known | how))
 
 
 def test_the_first_in_order_is_chosen_and_everybody_has_a_reason() -> None:

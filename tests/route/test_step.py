@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from kandev_routing_sdk.errors import IllegalTransition, TurnInProgress, UsageError
+from kandev_routing_sdk.errors import IllegalTransition, StaleGeneration, StaleRevision, TurnInProgress, UsageError
 from kandev_routing_sdk.policy import DecisionKind
-from kandev_routing_sdk.route import ATTEMPT_CAP, Facts, attempts_left, begin, step, trigger_for, valid_actions
+from kandev_routing_sdk.route import ATTEMPT_CAP, Facts, act, attempts_left, begin, step, trigger_for, valid_actions
 from kandev_routing_sdk.route.drafts import retry_ordinal
 from kandev_routing_sdk.route.model import Effect, EventKind, Reason, Round, Route, State, Trigger, Visit
 from kandev_routing_sdk.types import Code, ErrorClass
@@ -17,10 +17,9 @@ from tests.route._routes import CLEAN, NOW, SPOKE, a_failure, a_policy, a_route,
 S, T = State, Trigger
 
 
-def commit(route: Route, profile_id: str, attempt_id: str, **facts: str) -> Route:
-    return step(
-        route, T.CANDIDATE_COMMITTED, Facts(profile_id=profile_id, attempt_id=attempt_id, **facts), now=NOW
-    ).after
+def commit(route: Route, profile_id: str, attempt_id: str, continuation: str | None = None) -> Route:
+    facts = Facts(profile_id=profile_id, attempt_id=attempt_id, continuation=continuation)
+    return step(route, T.CANDIDATE_COMMITTED, facts, now=NOW).after
 
 
 def running(profile_id: str = "fable", prompt: str = "do it") -> Route:
@@ -130,6 +129,25 @@ def test_skip_now_at_generation_7_leaves_the_current_candidate_out_of_one_decisi
         commit(skipped, "fable", "a8")
     chosen = commit(skipped, "codex", "a8")
     assert (8, ()) == (chosen.generation, chosen.round.skip_once)
+
+
+def test_a_delayed_retry_now_for_generation_7_meets_generation_8() -> None:
+    """A seed scenario of R-ENG-7; staleness is told before anything else."""
+    route = a_route(S.RETRY_WAIT, generation=8, deadline=NOW)
+    with pytest.raises(StaleGeneration) as stale:
+        act(route, T.RETRY_NOW, expected_generation=7, now=NOW)
+    assert (7, 8) == (stale.value.expected, stale.value.current)
+    with pytest.raises(StaleGeneration):
+        act(a_route(S.ACTIVE, turn_running=True), T.RETRY_NOW, expected_generation=6, now=NOW)
+    with pytest.raises(StaleRevision):
+        act(route, T.CANCEL_WAIT, expected_generation=8, expected_revision=39, now=NOW)
+    moved = act(route, T.CANCEL_WAIT, expected_generation=8, expected_revision=40, now=NOW).after
+    assert (S.ACTION_REQUIRED, 8) == (moved.state, moved.generation)
+
+
+def test_an_action_during_a_turn_of_the_right_generation_is_in_progress() -> None:
+    with pytest.raises(TurnInProgress):
+        act(a_route(S.ACTIVE, turn_running=True), T.RETRY_NOW, expected_generation=7, now=NOW)
 
 
 def test_skip_now_in_a_retry_wait_excludes_for_the_round() -> None:
@@ -330,6 +348,22 @@ def test_a_restored_candidate_goes_on() -> None:
     unsent = a_route(S.REROUTE_PENDING, parked_prompt="do it")
     assert (Effect.SEND_PROMPT,) == step(unsent, T.CANDIDATE_RESTORED, now=NOW).effects
     assert () == step(a_route(S.REROUTE_PENDING), T.CANDIDATE_RESTORED, now=NOW).effects
+
+
+def test_a_removal_while_starting_and_a_failure_with_output_need_a_person() -> None:
+    """A resume guarantee is the same candidate's only (R-SAFE-2), and why somebody is needed is not that a retry was planned."""
+    route = a_route(S.STARTING, removal_pending=True, parked_prompt="do it")
+    decision = decide(route, a_failure(), a_policy(retries=3), NOW, CLEAN)
+    facts = Facts(decision=decision, classification=a_failure(), reason=Reason.RETRY_SCHEDULED)
+    moved = step(route, T.FAILED_RETRY, facts, now=NOW).after
+    assert (S.ACTION_REQUIRED, Reason.UNSAFE_EFFECTS, True) == (moved.state, moved.reason, moved.potentially_effectful)
+    kept = step(route.model_copy(update={"removal_pending": False}), T.FAILED_RETRY, facts, now=NOW).after
+    assert (S.RETRY_WAIT, Reason.RETRY_SCHEDULED, True) == (kept.state, kept.reason, kept.potentially_effectful)
+
+
+def test_nobody_is_excluded_twice() -> None:
+    route = a_route(S.RETRY_WAIT, deadline=NOW, round=Round(excluded=("fable",)))
+    assert ("fable",) == step(route, T.SKIP_NOW, now=NOW).after.round.excluded
 
 
 def test_an_adapter_exception_costs_the_candidate_its_round() -> None:

@@ -206,8 +206,13 @@ def expected(state: State, trigger: Trigger, case: Case) -> State | None:
     return None if of is None else of(case)
 
 
+BOTH = (False, True)
 CASES = [
-    *(Case(*flags, then) for *flags, then in itertools.product(*[(False, True)] * 6, ("skip", "stop"))),
+    *(
+        Case(run, prompt, cap, gone, safe, deadline, then)
+        for run, prompt, cap, gone, safe, deadline in itertools.product(BOTH, BOTH, BOTH, BOTH, BOTH, BOTH)
+        for then in ("skip", "stop")
+    ),
     *(
         Case(running=run, flag_off=off, reason=reason, effectful=effectful)
         for run, off, reason, effectful in itertools.product(

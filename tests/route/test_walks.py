@@ -128,11 +128,9 @@ class Life(RuleBasedStateMachine):
     def gets_ready(self) -> None:
         self.take(T.READY, Facts(native_session_id=f"native-{self.route.execution_profile_id}"))
 
-    @precondition(lambda self: self.route.state in {S.STARTING, S.RETRYING} or self.route.turn_running)
+    @precondition(lambda self: matching(self.route, T.FAILED_STOP, Facts()) is not None)
     @rule(code=st.sampled_from(Code), reset=st.none() | st.integers(1, 400), spoke=st.booleans())
     def fails(self, code: Code, reset: int | None, spoke: bool) -> None:
-        if self.route.state is S.ACTION_REQUIRED:
-            return
         failure = a_failure(code, reset_in=reset, now=self.now)
         effects = SPOKE if spoke else CLEAN
         decision = decide(self.route, failure, POLICY, self.now, effects)
