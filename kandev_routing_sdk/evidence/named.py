@@ -28,11 +28,11 @@ _RUN: Final = re.compile(r"[^\s\"'\\&`<>,;|]*")
 _SCHEME: Final = re.compile(r"(?i)(?:bearer|basic|token|apikey|negotiate|ssws|dpop|key)[ \t]+")
 _NEXT_WORD: Final = re.compile(r"[,;|][A-Za-z0-9_.-]*")
 SAID: Final = (
-    r"(?i)\b(?P<name>password|passphrase|passcode|secret|token|api[ _-]?key)(?P<sep> (?:is|was|of|to) [\"'`]?)"
+    r"(?i)\b(?P<name>password|passphrase|passcode|secret|token|api[ _-]?key)(?P<sep> (?:is|was) [\"'`]?)"
     r"(?P<value>[^\s\"'`<>\[\]{}]+)"
 )
 FLAG: Final = (
-    rf"(?i)(?P<name>(?:^|[\s\"'`(\[=,])--?[\w-]*{NAME_HINT}[\w-]*)(?P<sep>[ \t]+[\"']?|\\*[\"'],[ \t]*\\*[\"'])"
+    rf"(?i)(?P<name>(?:^|\\[nrtf]|[^\w-])--?[\w-]*{NAME_HINT}[\w-]*)(?P<sep>[ \t]+[\"']?|\\*[\"'],[ \t]*\\*[\"'])"
     r"(?P<value>[^\s\"'\\\[-][^\s\"'\\]*)"
 )
 ELEMENT: Final = rf"(?i)(?P<name><[\w.:-]*{NAME_HINT}[\w.:-]*)(?P<sep>>)(?P<value>[^<>\r\n\[][^<>\r\n]*)"
@@ -103,6 +103,8 @@ def _is_hidden(name: str, value: str, *, quoted: bool) -> bool:
     if not value or is_marker or is_plain(value):
         return False
     lowered = name.lower()
+    if lowered in {"pwd", "oldpwd"} and value.startswith(("/", "~", ".")):
+        return False  # the shell's working directory
     if "pass" in lowered or "pwd" in lowered or "secret" in lowered:
         return True
     return not _NUMBER.fullmatch(value) and (quoted or len(value) >= _SHORTEST)

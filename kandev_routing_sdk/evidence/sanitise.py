@@ -29,6 +29,7 @@ _SHORTEST_LINE: Final = 24
 _MAX_ROUNDS: Final = 6
 _MAX_DEPTH: Final = 64
 _MARKERS: Final = re.compile(f"({MARKER})")
+_HOLDERS: Final = frozenset({"account", "customer", "org", "organisation", "organization", "tenant", "workspace"})
 _SECRET: Final = marker("secret")
 _FLAG: Final = re.compile(r"--?[A-Za-z][\w-]{1,60}")
 
@@ -142,7 +143,10 @@ class Sanitiser:
             return self._hidden(name, value, depth)
         if names_identity(name) and isinstance(value, (str, int)):
             return value if isinstance(value, str) and _MARKERS.fullmatch(value) else marker("id")
-        return self._value(value, depth)
+        clean = self._value(value, depth)
+        if isinstance(clean, dict) and name.lower() in _HOLDERS:
+            clean |= {key: marker("id") for key in ("id", "uuid") if isinstance(clean.get(key), (str, int))}
+        return clean
 
     def _hidden(self, name: str, value: JsonValue, depth: int) -> JsonValue:
         if isinstance(value, dict):

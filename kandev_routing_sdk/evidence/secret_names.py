@@ -25,7 +25,7 @@ _LONGEST: Final = 80
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _TAILS: Final = _set(
     "value raw base64 b64 prod production dev live test staging old new primary secondary header env json pem "
-    "plain provided used string"
+    "plain provided used string is was"
 )
 _SECRETS: Final = _set(
     "token secret secrets password passwd passwort pwd passphrase passcode psk credential credentials cred creds "
@@ -48,6 +48,7 @@ _IDENTITIES: Final = _set(
     "mail anthropic_organization x_cloud_trace_context traceparent x_ms_client_principal_name x_github_request_id"
 )
 _PLAIN: Final = _set(
+    "sigterm sigkill sigint sighup sigsegv sigabrt sigpipe "
     "null none nil true false undefined empty unset set missing required expired invalid incorrect wrong revoked "
     "rejected denied failed failure error not is was are has have must should could cannot can will may and or "
     "the a an in on of for to from by with at it your this that no yes ok valid unknown unavailable unauthorized "

@@ -80,6 +80,9 @@ _AUTH_PARTS: Final = (
     r"(?i)(\bauthorization\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?)"
     r"(?:Digest|AWS4-HMAC-SHA256|OAuth|Hawk|Signature|GoogleLogin|SharedAccessSignature)\b[^\r\n\[]*"
 )
+_USER_FLAG: Final = (
+    r"((?:^|[\s\"'])(?:-u|--user|--proxy-user|-U)[ \t=]+[\"']?)[^\s:\"'\\/\[-][^\s:\"'\\/]{0,64}:[^\s\"'\\]+"
+)
 _CREDENTIAL: Final = r"([ \t]+|%20|\+)([A-Za-z0-9._~+/=-]{6,})"
 _BEARER: Final = rf"(?i)\b(bearer){_CREDENTIAL}"
 _BASIC: Final = rf"(?i)\b(basic|digest|negotiate){_CREDENTIAL}"
@@ -164,6 +167,7 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(FLAG, hide_flag),
     _rule(ELEMENT, hide_element),
     _rule(SAID, hide_said),
+    _rule(_USER_FLAG, _keeping("user")),
     _rule(_BEARER, _bare_auth),
     _rule(_BASIC, _bare_auth),
     _rule(KEYS, _keeping("key")),

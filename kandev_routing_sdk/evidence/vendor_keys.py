@@ -15,7 +15,7 @@ _SHAPES: Final = (
     rf"sess-{_A}{{16,}}",
     rf"ak-{_A}{{16,}}",
     (
-        rf"(?:gsk|csk|fw|hf|r8|jina|xai|pplx|nvapi|tvly|tgp_v1|fal|sgp|co|api_org|esecret|lsv2_pt|lsv2_sk|ms|zai|rc|bfl|key)[_-]"
+        rf"(?:gsk|csk|fw|hf|r8|jina|xai|pplx|nvapi|tvly|tgp_v1|fal|sgp|co|api_org|esecret|rt|lsv2_pt|lsv2_sk|ms|zai|rc|bfl|key)[_-]"
         rf"{_B}{{18,}}"
     ),
     rf"AIza{_B}{{24,}}",
@@ -67,7 +67,7 @@ _SHAPES: Final = (
 )
 KEYS: Final = rf"(^|\\[nrtf]|[^A-Za-z0-9_]|\x1b\[[0-9;]*m)(?:{'|'.join(_SHAPES)})"
 """RE2 source of a whole key after group 1, what stands before it."""
-GENERIC_PREFIX: Final = rf"(^|\\[nrtf]|[^A-Za-z0-9_-])((?:sk|pk|rk|ak)-{_B}{{12,}})"
+GENERIC_PREFIX: Final = rf"(^|\\[nrtf]|[^A-Za-z0-9_-])((?:sk|pk|rk|ak)-{_B}{{8,}})"
 """RE2 source of ``sk-…`` of an unknown vendor (group 2): a word with digits or capitals is a key."""
 MASKED: Final = r"(^|[^A-Za-z0-9_*-])[A-Za-z0-9_-]{1,16}(?:\*{3,}|\.{3}|…|\x{2022}{3,})[A-Za-z0-9_-]{2,8}\b"
 """RE2 source of a key whose middle somebody else has hidden: its ends are account data still."""

@@ -133,6 +133,7 @@ def test_a_relative_text_is_a_wait(seconds: float, text: str) -> None:
         ("2026-05-15T10:00:00Z", "available again at 2026-05-15 12:00 (Europe/Paris)", "2026-05-14T10:00:00Z"),
         ("2026-05-15T07:00:00Z", "resets tomorrow at 9am (Europe/Paris)", "2026-05-14T10:00:00Z"),
         ("2026-05-18T09:00:00Z", "resets Monday at 9am (UTC)", "2026-05-14T10:00:00Z"),
+        ("2026-05-20T09:00:00Z", "Reset date: Wednesday, May 20, 2026 9am (UTC)", "2026-05-14T10:00:00Z"),
         ("2026-05-21T09:00:00Z", "resets Thu 9am (UTC)", "2026-05-14T10:00:00Z"),
         ("2025-10-09T09:00:00Z", "Claude AI usage limit reached|1760000400", "2025-10-09T05:00:00Z"),
         ("2025-10-09T09:00:00Z", "usage limit reached|1760000400000", "2025-10-09T05:00:00Z"),

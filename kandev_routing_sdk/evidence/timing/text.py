@@ -45,7 +45,7 @@ _RELATIVE: Final = compile_linear(
 _LINKED: Final = compile_linear(r"(?i)\b(?:in|after|for|within)\b|:\s*$")
 _ABSOLUTE_LINK: Final = compile_linear(
     rf"(?i)^{_GAP}(?:(?:again|at|on|by|after|until|till|from|it|is|are|will be|be|next|back|available|reset|later"
-    rf"|this|time|around|about)\b{_GAP})*"
+    rf"|this|time|date|around|about)\b{_GAP})*"
 )
 _SUFFIX: Final = compile_linear(r"(?i)(?:limit|reached|exceeded|reset)[^|\r\n]{0,80}\|\s?([0-9]{10}(?:[0-9]{3})?)\b")
 _LINE: Final = compile_linear(r"(?im)^[\s<>*|-]*([a-z][a-z0-9-]{2,60})[ \t]*:[ \t]*([^\r\n]{1,100})")
