@@ -358,6 +358,18 @@ def test_a_failed_retry_may_be_armed_again() -> None:
     assert (None, after(135), 1) == (last.probe_token, last.deadline, last.ladder_step)
 
 
+def test_one_visit_may_keep_its_token_from_retry_to_retry() -> None:
+    circuit = fail(None, fact(Code.PROVIDER_OVERLOADED, owner_delay_s=5, arm=armed(5)))
+    again = fact(Code.PROVIDER_OVERLOADED, owner_delay_s=10, lease_token="mine", arm=armed(15))
+    circuit = fail(circuit, again, now=after(5))
+    assert ("mine", after(15), after(15), after(75)) == (
+        circuit.probe_token,
+        circuit.deadline,
+        circuit.probe_since,
+        circuit.probe_until,
+    )
+
+
 def test_a_retry_of_what_a_person_must_fix_is_the_only_way_in() -> None:
     circuit = fail(None, fact(Code.AUTH_REQUIRED, owner_delay_s=300, arm=armed(300)))
     assert "probe" == admission(circuit, now=after(300), token="mine").kind

@@ -175,6 +175,11 @@ A: dict[str, object] = {"family": "codex"}
         ({"family": "codex", "command": [" "]}, "profiles.x.command", "names no executable"),
         ({"family": "codex", "enabled": "yes"}, "profiles.x.enabled", "expected true or false, got a string"),
         ({"family": "codex", "transport": "acpp"}, "profiles.x.transport", "unknown value 'acpp'; did you mean 'acp'?"),
+        (
+            {"family": "codex", "transport": "f" * 99},
+            "profiles.x.transport",
+            f"unknown value '{'f' * 39}…'; use one of",
+        ),
         ({"family": "codex", "transport": "ftp"}, "profiles.x.transport", "use one of: acp, headless"),
         ({"family": "codex", "kind": "virtual"}, "profiles.x.kind", "use one of: concrete, dynamic"),
         ({"family": "codex", "kind": 1}, "profiles.x.kind", "expected one of: concrete, dynamic, got a whole number"),
