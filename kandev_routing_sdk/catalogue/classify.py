@@ -96,7 +96,7 @@ class Catalogue:
             # noise names the failure only where there was nothing else
             return Judgement(views, matches, None if _unexplained(views, matches) else best[0])
         if len({m.rule.code for m in best}) > 1:
-            return Judgement(views, matches, None, tuple({m.rule.id: m for m in best}.values()))
+            return Judgement(views, matches, None, tuple(m for _, m in sorted({m.rule.id: m for m in best}.items())))
         return Judgement(views, matches, best[0])
 
     def classify(self, evidence: Evidence) -> Classification:

@@ -56,7 +56,11 @@ def _of_view(evidence: Evidence, view: View, *, words: bool) -> list[TimingHint]
     at = view.signal.at or evidence.observed_at
     found = hints_from_headers(view.headers, observed_at=at) if view.headers else []
     for document in view.documents:
-        found += hints_from_data(document, observed_at=at)
+        try:
+            found += hints_from_data(document, observed_at=at)
+        except UnicodeEncodeError:
+            # a lone surrogate in a field: nobody's way to write a time
+            continue
     if words and view.text:
         found += hints_from_text(view.text, observed_at=at, local_zone=evidence.local_zone)
     return found

@@ -16,7 +16,7 @@ _MAX_MEMORY: Final = 64 * 1024 * 1024
 """Bytes the automata may use: far above what the shipped rules need, so that no input makes them give up."""
 _PREFIX: Final = r"^\W*(?:(?:internal error|api error|error|fatal)\s*:\s*)*"
 _INTERIM: Final = r"(?m)^\W*(?:reconnecting|retrying)\b"
-_INTERIM_TYPES: Final = frozenset({"api_retry", "retry"})
+_INTERIM_TYPES: Final = ("api_retry", "retry")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,8 @@ class Matcher:
         for rule in rules:
             for pattern in (*map(to_re2, rule.patterns), *map(exact_to_re2, rule.exact)):
                 self._add(pattern, rule)
-            for condition in (c for alternative in rule.structured for c in alternative if c.regex is not None):
-                self._compile_condition(condition, rule)
+            for regex in (c.regex for alternative in rule.structured for c in alternative if c.regex is not None):
+                self._regexes[regex] = self._compile(to_re2(regex), rule)
         self._add(_INTERIM, None)
         self._set.Compile()
 
@@ -170,17 +170,21 @@ class Matcher:
     def _add(self, pattern: str, rule: Rule | None) -> None:
         try:
             self._set.Add(pattern)
-        except re2.error as e:
-            name = rule.id if rule else "(built in)"
-            raise CatalogueError(f"rule {name}: the pattern {pattern!r} is not RE2: {_reason(e)}") from None
+        except re2.error:
+            # the set does not say why; the engine does
+            self._compile(pattern, rule)
+            raise
         self._entries.append(rule)
 
-    def _compile_condition(self, condition: Condition, rule: Rule) -> None:
-        regex = condition.regex or ""
+    def _compile(self, pattern: str, rule: Rule | None) -> Any:  # noqa: ANN401  (the engine has no stubs)
         try:
-            self._regexes[regex] = re2.compile(to_re2(regex), _options())
+            return re2.compile(pattern, _options())
         except re2.error as e:
-            raise CatalogueError(f"rule {rule.id}: the regex {regex!r} is not RE2: {_reason(e)}") from None
+            reason = e.args[0].decode() if e.args and isinstance(e.args[0], bytes) else str(e)
+            where = f"{rule.source}: rule {rule.id}" if rule else "the catalogue"
+            raise CatalogueError(
+                f"{where}: the pattern {pattern.removeprefix('(?m)')!r} is not RE2: {reason}"
+            ) from None
 
 
 def _interim_document(document: Any) -> bool:  # noqa: ANN401  (any JSON)
@@ -197,8 +201,3 @@ def _same(value: Any, wanted: Any) -> bool:  # noqa: ANN401  (any JSON scalars)
 
 def _as_text(value: Any) -> str:  # noqa: ANN401  (a JSON scalar)
     return str(value).encode("utf-8", "replace").decode()
-
-
-def _reason(error: Exception) -> str:
-    first = error.args[0] if error.args else "unknown"
-    return first.decode() if isinstance(first, bytes) else str(first)

@@ -93,7 +93,7 @@ def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False) -> V
     documents = list(_documents(signal.data, text))
     words = [text] if text else []
     words.extend(_utf8(leaf) for leaf in _leaves(signal.data) if leaf not in text)
-    headers = {k.lower(): v for k, v in (signal.headers or {}).items()}
+    headers = {_utf8(k).lower(): _utf8(v) for k, v in (signal.headers or {}).items()}
     if text and _BLOCK_START.search(text):
         headers |= {m.group(1).lower(): m.group(2) for m in _HEADER_LINE.finditer(text)}
     return View(

@@ -55,8 +55,6 @@ def parse_record(record: JsonValue, index: int, *, sanitiser: Sanitiser | None =
         evidence = Evidence.model_validate(record["evidence"])
     except ValidationError as e:
         raise InputDataError(f"{where}: {_sentence(e.errors(include_url=False)[0])}") from None
-    except RecursionError:
-        raise InputDataError(f"{where}: evidence is nested too deeply; flatten its data") from None
     if len(evidence.signals) > MAX_SIGNALS:
         raise InputDataError(
             f"{where}: evidence.signals: {len(evidence.signals)} signals; at most {MAX_SIGNALS} are read"
