@@ -133,7 +133,7 @@ def test_every_text_goes_through_the_cleaner_before_it_is_cut() -> None:
     note = render_note(ContinuationPackage(**texts), clean=clean)  # type: ignore[arg-type]
     assert SECRET not in note
     assert len(texts) == note.count("[redacted]")
-    edge = "x" * (FIELD_BYTES["plan"] - len(CUT.encode()) - 2 - 4) + SECRET
+    edge = "x" * (FIELD_BYTES["plan"] - len(CUT.encode()) - 2 - 4) + SECRET + "x" * 100
     assert "sk-s" not in render_note(ContinuationPackage(plan=edge), clean=clean)
 
 

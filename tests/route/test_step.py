@@ -248,6 +248,31 @@ def test_output_stops_for_a_person_and_marks_the_turn() -> None:
     assert not step(ready, T.TURN_SUCCEEDED, now=NOW).after.potentially_effectful
 
 
+def test_the_mark_of_a_turn_outlives_a_later_clean_failure() -> None:
+    marked = running().model_copy(update={"potentially_effectful": True})
+    assert fail(marked, a_policy()).after.potentially_effectful
+
+
+@pytest.mark.parametrize(
+    ("state", "trigger"),
+    [
+        (S.WAITING, T.DUE),
+        (S.WAITING, T.RECOVERED_EARLY),
+        (S.WAITING, T.SETTINGS_CHANGED),
+        (S.WAITING, T.RETRY_NOW),
+        (S.ACTION_REQUIRED, T.SETTINGS_CHANGED),
+        (S.ACTION_REQUIRED, T.RETRY_NOW),
+    ],
+)
+def test_leaving_for_a_selection_starts_a_new_round_in_the_same_cycle(state: State, trigger: Trigger) -> None:
+    """Exclusions and budgets go, the attempts of the turn stay unless a person renews them."""
+    spent = Round(excluded=("fable", "codex"), visits=(Visit(profile_id="fable", retries_used={ErrorClass.HARD: 2}),))
+    route = a_route(state, round=spent, attempts_in_turn=9, deadline=NOW, reason=Reason.NO_ELIGIBLE_CANDIDATE)
+    moved = step(route, trigger, now=NOW).after
+    assert (S.SELECTING, Round(), None) == (moved.state, moved.round, moved.deadline)
+    assert (0 if trigger is T.RETRY_NOW else 9) == moved.attempts_in_turn
+
+
 def test_a_failure_that_nothing_is_known_of_may_not_skip() -> None:
     """Not known is unsafe (R-EVI-3), even if somebody says skip."""
     moved = step(running(), T.FAILED_SKIP, now=NOW).after
