@@ -1,0 +1,200 @@
+"""Whose credential a launch will use, and at which service (R-CIR-1, R-CIR-3). In the order in which Claude looks."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kandev_routing_claude.settings import Settings, read_settings
+from kandev_routing_claude.upstream import upstream_of
+from kandev_routing_sdk.spec import CredentialBindingDescriptor, LaunchRequest
+
+VENDOR_HOST: Final = "api.anthropic.com"
+_TRUE: Final = frozenset({"1", "true", "yes", "on"})
+_BASE_URLS: Final = {"bedrock": "ANTHROPIC_BEDROCK_BASE_URL", "vertex": "ANTHROPIC_VERTEX_BASE_URL"}
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What could be proven about a launch."""
+
+    provider_id: str | None
+    descriptor: CredentialBindingDescriptor | None
+    model_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Credential:
+    mechanism: str
+    source_kind: str
+    locator: str
+
+
+class _Launch:
+    """The environment as Claude will see it: the child's, then what its settings files set."""
+
+    def __init__(self, request: LaunchRequest, environ: Mapping[str, str]) -> None:
+        self.request = request
+        self.home = _home(environ)
+        self.config_dir = Path(environ.get("CLAUDE_CONFIG_DIR") or self.home / ".claude")
+        arguments = (*(request.profile.command or ())[1:], *request.profile.args)
+        self.bare = "--bare" in arguments
+        self.settings: Settings = read_settings(self.config_dir, request.cwd, arguments)
+        self.environ = {**environ, **self.settings.env}
+
+    def get(self, name: str) -> str:
+        """The variable's value, or nothing."""
+        return self.environ.get(name, "").strip()
+
+    def on(self, name: str) -> bool:
+        """Whether a switch is on."""
+        return self.get(name).lower() in _TRUE
+
+    def source(self, name: str) -> tuple[str, str] | None:
+        """Return where the variable's value is kept; None for a literal, which is nowhere but in the profile."""
+        if name in self.settings.env_source:
+            file = self.settings.env_source[name]
+            return None if file is None else ("settings", f"{self.place(file)}#env.{name}")
+        own = self.request.profile.env.get(name)
+        if isinstance(own, str):
+            return None
+        return "environment", name if own is None else own.secret.removeprefix("env:")
+
+    def place(self, path: str | Path) -> str:
+        """Return a path as a locator: below the user's home it is relative to it, so that it names no user."""
+        if "HOME" in self.request.profile.env:
+            return str(path)  # this profile's home is not the one that ``~`` names elsewhere
+        try:
+            return f"~/{Path(path).relative_to(self.home)}"
+        except ValueError:
+            return str(path)
+
+
+def resolve(request: LaunchRequest, environ: Mapping[str, str]) -> Resolved:
+    """Resolve provider, credential and model of a launch; parts that cannot be proven are None."""
+    launch = _Launch(request, environ)
+    model = request.profile.model or launch.get("ANTHROPIC_MODEL") or launch.settings.model or None
+    if not launch.settings.readable:
+        return Resolved(None, None, model)
+    if launch.on("CLAUDE_CODE_USE_BEDROCK"):
+        provider, scope, credential = _bedrock(launch)
+    elif launch.on("CLAUDE_CODE_USE_VERTEX"):
+        provider, scope, credential = _vertex(launch)
+    elif launch.on("CLAUDE_CODE_USE_FOUNDRY"):
+        provider, scope, credential = _foundry(launch)
+    else:
+        provider, scope, credential = _messages(launch)
+    return Resolved(provider, _descriptor(request, credential, scope), model)
+
+
+_Found = tuple[str | None, str | None, _Credential | None]
+
+
+def _messages(launch: _Launch) -> _Found:
+    """The Anthropic API, or a gateway that speaks it."""
+    provider, scope, trusted = _at(launch, "ANTHROPIC_BASE_URL", "anthropic", VENDOR_HOST)
+    headers = launch.get("ANTHROPIC_CUSTOM_HEADERS").lower()
+    if not trusted or any(name in headers for name in ("authorization", "api-key", "cookie")):
+        return provider, scope, None  # the address or a header of the user's own carries the credential
+    return provider, scope, _messages_credential(launch)
+
+
+def _messages_credential(launch: _Launch) -> _Credential | None:
+    named = [("ANTHROPIC_AUTH_TOKEN", "auth_token"), ("ANTHROPIC_API_KEY", "api_key")]
+    for name, mechanism in named:
+        if (name != "ANTHROPIC_AUTH_TOKEN" or not launch.bare) and launch.get(name):
+            return _from_variable(launch, name, mechanism)
+    if launch.settings.api_key_helper is not None:
+        helper = launch.settings.api_key_helper
+        return _Credential("api_key", "helper", launch.place(helper)) if helper else None
+    if launch.bare:
+        return None
+    if launch.get("CLAUDE_CODE_OAUTH_TOKEN"):
+        return _from_variable(launch, "CLAUDE_CODE_OAUTH_TOKEN", "oauth")
+    if sys.platform == "darwin" or (launch.config_dir / ".credentials.json").is_file():
+        return _Credential("oauth", "login_store", launch.place(launch.config_dir))
+    return None
+
+
+def _bedrock(launch: _Launch) -> _Found:
+    region = launch.get("AWS_REGION") or launch.get("AWS_DEFAULT_REGION")
+    provider, scope, trusted = _at(
+        launch, _BASE_URLS["bedrock"], "amazon-bedrock", f"region {region}" if region else None
+    )
+    credential = None
+    if launch.get("AWS_BEARER_TOKEN_BEDROCK"):
+        credential = _from_variable(launch, "AWS_BEARER_TOKEN_BEDROCK", "bearer_token")
+    elif launch.get("AWS_ACCESS_KEY_ID") and launch.get("AWS_SECRET_ACCESS_KEY"):
+        credential = _from_variable(launch, "AWS_SECRET_ACCESS_KEY", "aws_keys")
+    elif profile := launch.get("AWS_PROFILE"):
+        credential = _Credential("aws_profile", "aws_config", f"profile {profile}")
+    return provider, scope, credential if trusted else None
+
+
+def _vertex(launch: _Launch) -> _Found:
+    region, project = launch.get("CLOUD_ML_REGION"), launch.get("ANTHROPIC_VERTEX_PROJECT_ID")
+    scope_of = f"region {region} project {project}" if region and project else None
+    provider, scope, trusted = _at(launch, _BASE_URLS["vertex"], "google-vertex", scope_of)
+    if any(name.startswith("VERTEX_REGION_") for name in launch.environ):
+        return provider, None, None  # one region for each model: no single scope
+    file = launch.get("GOOGLE_APPLICATION_CREDENTIALS")
+    default = launch.home / ".config" / "gcloud" / "application_default_credentials.json"
+    if not file and default.is_file():
+        file = str(default)
+    credential = _Credential("google_credentials", "file", launch.place(file)) if file else None
+    return provider, scope, credential if trusted else None
+
+
+def _foundry(launch: _Launch) -> _Found:
+    resource = launch.get("ANTHROPIC_FOUNDRY_RESOURCE")
+    provider, scope, trusted = _at(
+        launch, "ANTHROPIC_FOUNDRY_BASE_URL", "microsoft-foundry", f"resource {resource}" if resource else None
+    )
+    key = "ANTHROPIC_FOUNDRY_API_KEY"
+    credential = _from_variable(launch, key, "api_key") if launch.get(key) else None
+    return provider, scope, credential if trusted else None
+
+
+def _at(launch: _Launch, name: str, vendor: str, scope: str | None) -> tuple[str | None, str | None, bool]:
+    """Return provider, scope and whether they can be trusted, given the variable that may name another address."""
+    url = launch.get(name)
+    if not url:
+        return vendor, scope, True
+    upstream = upstream_of(url)
+    if upstream is None:
+        return None, None, False
+    if vendor == "anthropic" and upstream.address == VENDOR_HOST:
+        return vendor, scope, not upstream.has_credentials
+    return f"gateway:{upstream.address}", upstream.address, not upstream.has_credentials
+
+
+def _from_variable(launch: _Launch, name: str, mechanism: str) -> _Credential | None:
+    source = launch.source(name)
+    return None if source is None else _Credential(mechanism, *source)
+
+
+def _descriptor(
+    request: LaunchRequest, credential: _Credential | None, scope: str | None
+) -> CredentialBindingDescriptor | None:
+    if credential is None or scope is None:
+        return None
+    try:
+        return CredentialBindingDescriptor(
+            family="claude",
+            mechanism=credential.mechanism,
+            source_kind=credential.source_kind,
+            locator=credential.locator,
+            executor_namespace=request.executor_namespace,
+            authorisation_scope=scope,
+        )
+    except ValueError:
+        return None  # a place whose name looks like a secret: not provable without showing it
+
+
+def _home(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)

@@ -1,0 +1,85 @@
+"""What Claude says of a failed request, and whether it proves that no response had begun (R-SAFE-7)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from kandev_routing_sdk.spec import JsonValue
+
+NOTICE_FIELDS: Final = ("error", "api_error", "api_error_status", "api_error_type")
+RESULT_FIELDS: Final = ("type", "is_error", "subtype", "terminal_reason", *NOTICE_FIELDS[1:], "error", "result")
+
+_NEVER_CONNECTED: Final = re.compile(
+    r"\b(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ConnectionRefused|FailedToOpenSocket)\b"
+)
+_SPOKEN: Final = re.compile(
+    r"(?:API Error|Error|Request timed out|Invalid API key|Not logged in|Credit balance is too low|Failed to authenticate"
+    r"|You['’]ve (?:hit|reached) your|Prompt is too long|Request too large)\b",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The labels of one failure, from the synthetic message or the result."""
+
+    status: int | None
+    error: str | None
+    api_error: str | None
+    text: str
+
+    @property
+    def before_response(self) -> bool:
+        """Whether the request surely ended before a response began: an HTTP error status, or no connection at all.
+
+        A status alone is no proof: an error event inside an open stream is given one too, but neither a label of its own
+        nor its number in the text.
+        """
+        if self.status is not None:
+            labelled = self.error not in {None, "unknown"} or self.api_error == "usage_limit_reached"
+            return labelled or str(self.status) in self.text
+        if self.api_error == "connection_failed" or _NEVER_CONNECTED.search(self.text):
+            return _NEVER_CONNECTED.search(self.text) is not None
+        return self.error == "authentication_failed" or self.text.startswith("Not logged in")
+
+
+def verdict_of(event: Mapping[str, JsonValue], text: str) -> Verdict:
+    """Read the labels of a synthetic message or of a result."""
+    return Verdict(
+        status=as_int(event.get("api_error_status")),
+        error=as_str(event.get("error")),
+        api_error=as_str(event.get("api_error")),
+        text=text,
+    )
+
+
+def picked(event: Mapping[str, JsonValue], names: tuple[str, ...]) -> dict[str, JsonValue]:
+    """Return the fields of these names that say something."""
+    return {name: event[name] for name in names if event.get(name) is not None}
+
+
+def spoken_by_runtime(line: str) -> bool:
+    """Whether a line that is not JSON is one of Claude's own error sentences."""
+    return _SPOKEN.match(line) is not None
+
+
+def as_int(value: JsonValue) -> int | None:
+    """Return an integer, else None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def as_str(value: JsonValue) -> str | None:
+    """Return a string, else None."""
+    return value if isinstance(value, str) else None
+
+
+def as_dict(value: JsonValue) -> Mapping[str, JsonValue]:
+    """Return an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def as_dicts(value: JsonValue) -> list[Mapping[str, JsonValue]]:
+    """Return the objects of a list."""
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

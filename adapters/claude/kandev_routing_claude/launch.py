@@ -1,0 +1,120 @@
+"""The command line and the environment of a headless Claude."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Final
+
+from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, LaunchRequest
+
+INSTALL_HINT: Final = (
+    "install Claude Code (npm install -g @anthropic-ai/claude-code) so that it is on PATH, "
+    "or set `command` in the profile"
+)
+
+# The policy's retries are the only ones that wait (R-CON-9); silence is bounded too, for it counts as a try.
+QUIET: Final[Mapping[str, str]] = {
+    "CLAUDE_CODE_MAX_RETRIES": "0",
+    "CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK": "1",
+    "API_TIMEOUT_MS": "300000",
+    "CLAUDE_BYTE_STREAM_IDLE_TIMEOUT_MS": "180000",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    "DISABLE_TELEMETRY": "1",
+    "DISABLE_ERROR_REPORTING": "1",
+    "DISABLE_AUTOUPDATER": "1",
+}
+"""Set unless the profile's own ``env`` sets them."""
+
+INHERITS: Final = (
+    "ANTHROPIC_*", "CLAUDE_*", "API_TIMEOUT_MS", "MAX_THINKING_TOKENS", "BASH_*_TIMEOUT_MS", "MCP_*TIMEOUT",
+    "AWS_*", "CLOUD_ML_REGION", "VERTEX_REGION_*", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT",
+)  # fmt: skip
+_CLOUD: Final = ("AWS_*", "CLOUD_ML_REGION", "VERTEX_REGION_*", "GOOGLE_*")
+_SWITCHES: Final = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX")
+_OF_ANOTHER_SESSION: Final = frozenset(
+    {"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_PARENT_SESSION_ID"}
+)
+
+DEFAULT_MODE: Final = "default"
+MODES: Final = (DEFAULT_MODE, "acceptEdits", "auto", "bypassPermissions", "manual", "dontAsk", "plan")
+OPTION_FLAGS: Final[Mapping[str, str]] = {
+    "agent": "--agent",
+    "append_system_prompt": "--append-system-prompt",
+    "effort": "--effort",
+    "max_budget_usd": "--max-budget-usd",
+    "max_turns": "--max-turns",
+    "setting_sources": "--setting-sources",
+    "system_prompt": "--system-prompt",
+    "tools": "--tools",
+}
+"""``options`` of a profile, and the flag each one becomes."""
+PERMISSION_KEYS: Final[Mapping[str, str]] = {
+    "allow": "allow",
+    "ask": "ask",
+    "deny": "deny",
+    "additional_directories": "additionalDirectories",
+}
+"""``permissions`` of a profile, and the key of Claude's settings each one becomes: lists of text."""
+
+
+def arguments(request: LaunchRequest) -> list[str]:
+    """Return what follows the executable. Values are joined to their flags, so that none is taken for a flag."""
+    profile = request.profile
+    argv = [
+        *(profile.command or ())[1:],
+        "-p",
+        "--output-format=stream-json",
+        "--verbose",
+        "--include-partial-messages",
+    ]
+    if profile.model:
+        argv.append(f"--model={profile.model}")
+    if profile.fallback_model:
+        argv.append(f"--fallback-model={profile.fallback_model}")
+    if profile.mode and profile.mode != DEFAULT_MODE:
+        argv.append(f"--permission-mode={profile.mode}")
+    if profile.permissions:
+        rules = {PERMISSION_KEYS[name]: value for name, value in profile.permissions.items()}
+        argv.append(f"--settings={_json({'permissions': rules})}")
+    argv += [f"{OPTION_FLAGS[name]}={_text(value)}" for name, value in profile.options.items()]
+    if profile.mcp:
+        argv.append(f"--mcp-config={_json({'mcpServers': dict(profile.mcp)})}")
+    if request.resume_session_id:
+        argv.append(f"--resume={request.resume_session_id}")
+    return [*argv, *profile.args]
+
+
+def environment(request: LaunchRequest) -> dict[str, str]:
+    """Return the child's whole environment."""
+    own = request.profile.env
+    cloud = any(request.environ.get(name, "0").lower() not in {"", "0", "false"} for name in _SWITCHES)
+    kept = {
+        name: value
+        for name, value in request.environ.items()
+        if name in own
+        or (name not in _OF_ANOTHER_SESSION and (cloud or not any(fnmatchcase(name, pattern) for pattern in _CLOUD)))
+    }
+    return kept | {name: value for name, value in QUIET.items() if name not in own}
+
+
+def embedded_secrets(profile: ConcreteProfile) -> frozenset[str]:
+    """Return the values inside ``mcp`` that may be secrets: they travel on the command line."""
+    found: set[str] = set()
+    for server in profile.mcp.values():
+        for part in ("env", "headers"):
+            values = server.get(part) if isinstance(server, dict) else None
+            if isinstance(values, dict):
+                found |= {value for value in values.values() if isinstance(value, str) and len(value) >= 6}  # noqa: PLR2004
+    return frozenset(found)
+
+
+def _json(value: JsonValue) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _text(value: JsonValue) -> str:
+    if isinstance(value, list):
+        return ",".join(str(entry) for entry in value)
+    return value if isinstance(value, str) else json.dumps(value)
