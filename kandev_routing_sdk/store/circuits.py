@@ -9,7 +9,16 @@ from typing import Final, assert_never
 
 import sqlalchemy as sa
 
-from kandev_routing_sdk.circuits import Circuit, ResourceKey, admission, hand_back, on_failure, on_success, renew_lease, take_lease
+from kandev_routing_sdk.circuits import (
+    Circuit,
+    ResourceKey,
+    admission,
+    hand_back,
+    on_failure,
+    on_success,
+    renew_lease,
+    take_lease,
+)
 from kandev_routing_sdk.errors import NotAdmitted
 from kandev_routing_sdk.ports import (
     Admit,

@@ -266,12 +266,15 @@ class Database:
             return _memory_engine()
         if not self.read_only:
             _make_file(path, self.label)
-        mode = "ro" if self.read_only else "rw"
-        uri = f"file:{quote(str(path.absolute()))}?mode={mode}"
+        uri = f"file:{quote(str(path.absolute()))}?mode={'ro' if self.read_only else 'rw'}"
+        log = path.with_name(f"{path.name}-wal")
         milliseconds = round(self._timeout_s * 1000)
 
         def connect() -> sqlite3.Connection:
-            connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False)
+            # Even a reader wants to make a log. Where it may not, and nobody who may has one, the file is all there is.
+            alone = self.read_only and not log.exists() and not _may_write(path.parent)
+            name = f"{uri}&immutable=1" if alone else uri
+            connection = sqlite3.connect(name, uri=True, isolation_level=None, check_same_thread=False)
             try:
                 connection.execute(f"PRAGMA busy_timeout={milliseconds}")
                 connection.execute("PRAGMA foreign_keys=ON")
@@ -347,10 +350,13 @@ def _make_file(path: Path, label: str) -> None:
         raise failures.from_os_error(error, label) from None
     if path.is_dir():
         raise StoreUnavailable(f"{label} is a folder: name a file in it with `url` under [store] in the configuration")
-    effective = os.access in os.supports_effective_ids
     for place, what in ((path.parent, "its folder"), (path, "it")):
-        if not os.access(place, os.W_OK, effective_ids=effective):
+        if not _may_write(place):
             raise StoreReadOnly(
                 f"{label}: {what} cannot be written: make it writable, or choose another place with `url` under [store] "
                 "in the configuration"
             )
+
+
+def _may_write(place: Path) -> bool:
+    return os.access(place, os.W_OK, effective_ids=os.access in os.supports_effective_ids)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from datetime import timedelta
@@ -10,7 +9,7 @@ from datetime import timedelta
 from kandev_routing_sdk.route.model import State
 from kandev_routing_sdk.store import open_store
 from tests.store import _racers
-from tests.store._race import race
+from tests.store._race import CONTEXT, race
 from tests.store._values import ACCOUNT, MODEL, NOW, advance, create, event, failure, selection
 
 COUNT = 8
@@ -62,9 +61,8 @@ def test_a_process_killed_in_mid_transaction_leaves_nothing(database_url: str) -
     """Invariant 3 and R-DUR-6: nothing half written, nobody locked out."""
     with open_store(database_url) as store:
         before = store.commit(create()).route
-        context = multiprocessing.get_context("spawn")
-        told, tell = context.Pipe(duplex=False)
-        process = context.Process(target=_racers.dies_in_mid_transaction, args=(database_url, tell))
+        told, tell = CONTEXT.Pipe(duplex=False)
+        process = CONTEXT.Process(target=_racers.dies_in_mid_transaction, args=(database_url, tell))
         process.start()
         tell.close()
         assert told.poll(60)
