@@ -32,8 +32,8 @@ PROFILE = ResourceKey("profile:sol", Scope.PROFILE, profile_id="sol")
 
 
 def route(session_id: str = "s1", **changes: Any) -> Route:
-    values = {"logical_profile_id": "frontier", "created_at": NOW, "updated_at": NOW} | changes
-    return Route(session_id=session_id, **values)
+    values: dict[str, Any] = {"logical_profile_id": "frontier", "created_at": NOW, "updated_at": NOW}
+    return Route(session_id=session_id, **values | changes)
 
 
 def attempt(attempt_id: str = "a1", **changes: Any) -> AttemptRecord:

@@ -73,7 +73,7 @@ def test_calls_without_a_living_owner_are_interrupted(store: SqlStore) -> None:
     store.save_call(replace(ENDED, call_id="ended", session_id="lost"))
     others = {name: store.load(name) for name in ("alive", "session", "done")}
 
-    assert 1 == store.interrupt_calls(now=NOW)
+    assert 1 == store.interrupt_calls(now=NOW).calls
 
     stopped = store.load("lost")
     assert stopped is not None
@@ -88,7 +88,7 @@ def test_calls_without_a_living_owner_are_interrupted(store: SqlStore) -> None:
     assert "waiting" == (store.call("ended") or call()).outcome
     assert [None] * 3 == [(store.call(f"c{n}") or ENDED).outcome for n in (1, 2, 3)]
     assert others == {name: store.load(name) for name in others}
-    assert 0 == store.interrupt_calls(now=NOW)
+    assert 0 == store.interrupt_calls(now=NOW).calls
 
 
 def test_an_owner_that_comes_back_late_finds_the_door_closed(store: SqlStore) -> None:

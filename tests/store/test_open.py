@@ -202,7 +202,7 @@ def read_everything(url: str) -> list[Any]:
         ]
 
 
-NOTHING = [None, [], [], [], [], {}, [], [], None]
+NOTHING: list[Any] = [None, [], [], [], [], {}, [], [], None]
 
 
 def test_reading_changes_no_byte(sqlite_url: str) -> None:
@@ -397,7 +397,8 @@ def test_somebody_who_keeps_a_row_locked(postgres_url: str) -> None:
 def test_a_lost_connection_is_replaced(postgres_url: str) -> None:
     with open_store(postgres_url) as store:
         first = store.commit(create()).route
-        for use in (lambda: store.load("s1"), lambda: store.commit(advance(first)).route):
+        uses: list[Callable[[], object]] = [lambda: store.load("s1"), lambda: store.commit(advance(first)).route]
+        for use in uses:
             with plain(postgres_url) as other:
                 other.exec_driver_sql(
                     "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "

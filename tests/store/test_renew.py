@@ -46,6 +46,6 @@ def test_a_running_probe_keeps_its_lease_for_ten_minutes_in_all(database_url: st
         assert (KEY,) == committed.leased
         for minute in range(30):
             now = at + minute * MINUTE / 2
-            assert store.renew("s1", owner_id="me", until=now + MINUTE, lease_token="token", now=now)  # noqa: S106
+            assert store.renew("s1", owner_id="me", until=now + MINUTE, lease_token="token", now=now)
         (circuit,) = store.circuits()
         assert at + timedelta(minutes=10) == circuit.probe_until
