@@ -1,0 +1,225 @@
+"""Reads the events of ``codex exec --json`` (R-EVI-1, R-EVI-6)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kandev_routing_codex.wording import before_response, retry_of, status_of
+from kandev_routing_sdk.spec import AgentEvent, Channel, Exited, JsonValue, Signal, StderrLine, StdoutLine, TurnRecord
+
+Event = Mapping[str, JsonValue]
+
+_GAP: Final = "\n\n"
+_TOOLS: Final[Mapping[str, str]] = {
+    "command_execution": "shell",
+    "file_change": "edit",
+    "mcp_tool_call": "mcp",
+    "web_search": "web search",
+    "collab_tool_call": "subagent",
+    "image_view": "image",
+    "image_generation": "image",
+}
+"""Item types that are tools, and how they are shown: never with their arguments, which may hold secrets."""
+_FAILED: Final = frozenset({"failed", "declined"})
+_NOISE: Final = ("Reading additional input from stdin",)
+_OWN_ERROR: Final = "ERROR: "
+
+
+class CodexExtractor:
+    """One turn of one headless Codex. No I/O, no clock."""
+
+    def __init__(self) -> None:
+        self._tools: set[str] = set()
+        self._unfinished: dict[str, str] = {}
+        """Text of messages that were begun, by item."""
+        self._shown = False
+        self._answered = False
+        """Whether the provider is known to have answered something in this turn."""
+        self._unsure = False
+        """Whether a try may have ended inside a response that was not shown."""
+        self._pending: Signal | None = None
+        """The last error that is no verdict yet."""
+        self._started = self._ended = self._failed = False
+        self._handlers: Final[Mapping[str, Callable[[Event, TurnRecord], None]]] = {
+            "thread.started": self._thread,
+            "turn.started": self._turn_started,
+            "turn.completed": self._completed,
+            "turn.failed": self._turn_failed,
+            "item.started": self._item,
+            "item.updated": self._item,
+            "item.completed": self._item,
+            "error": self._error,
+        }
+
+    def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
+        """Interpret one event."""
+        match event:
+            case StdoutLine(text=line, truncated=False):
+                self._stdout(line, turn)
+            case StderrLine(text=line) if line.strip() and not line.startswith(_NOISE):
+                turn.signal(Signal(channel=Channel.STDERR, text=line))
+            case Exited():
+                self._exited(turn)
+
+    def _stdout(self, line: str, turn: TurnRecord) -> None:
+        try:
+            event: JsonValue = json.loads(line)
+        except ValueError:
+            event = None
+        if not isinstance(event, dict):
+            self._foreign_line(line, turn)
+            return
+        handler = self._handlers.get(_str(event.get("type")))
+        if handler is not None:
+            handler(event, turn)
+        else:
+            # a newer Codex's event: something of this turn, and nobody knows what
+            turn.acknowledged()
+            turn.incomplete()
+
+    def _foreign_line(self, line: str, turn: TurnRecord) -> None:
+        """A line that is no event: the command does not speak JSON, so what it did is not known."""
+        if not line.strip():
+            return
+        turn.incomplete()
+        own = not self._started and line.startswith(_OWN_ERROR)
+        turn.signal(Signal(channel=Channel.STDOUT_EVENT if own else Channel.ASSISTANT_TEXT, text=line))
+
+    # Events ---------------------------------------------------------------------------------------------------------------
+
+    def _thread(self, event: Event, turn: TurnRecord) -> None:
+        # said before anything was sent: no answer, no acknowledgement
+        if thread := _str(event.get("thread_id")):
+            turn.session(thread)
+
+    def _turn_started(self, event: Event, turn: TurnRecord) -> None:
+        del event, turn  # local as well
+        self._started = True
+
+    def _completed(self, event: Event, turn: TurnRecord) -> None:
+        self._ended = True
+        self._flush(turn)
+        usage = event.get("usage")
+        if isinstance(usage, dict):
+            turn.usage(_int(usage.get("input_tokens")), _int(usage.get("output_tokens")))
+        turn.acknowledged()
+        if not self._failed:
+            turn.succeeded("end_turn")
+
+    def _turn_failed(self, event: Event, turn: TurnRecord) -> None:
+        error = event.get("error")
+        message = _str(error.get("message")) if isinstance(error, dict) else _str(error)
+        self._ended = self._failed = True
+        self._flush(turn)
+        turn.acknowledged()
+        pending, self._pending = self._pending, None
+        if pending is not None and not message:
+            turn.signal(pending)
+            message = pending.text or ""
+        else:
+            data: dict[str, JsonValue] = {"type": "turn.failed", "message": message}
+            self._say_failure(Signal(channel=Channel.STDOUT_EVENT, text=message, data=data), turn)
+        if self._unsure or not before_response(message):
+            turn.incomplete()
+        turn.failed("error")
+
+    def _error(self, event: Event, turn: TurnRecord) -> None:
+        """A retry, or the cause that ``turn.failed`` repeats. Never the end."""
+        message = _str(event.get("message"))
+        retry = retry_of(message)
+        status = status_of(retry.cause if retry else message)
+        if retry is None:
+            turn.acknowledged()
+        elif retry.maximum is not None:
+            turn.inner_retry(maximum=retry.maximum, status=status)
+        # else it waits for the network, for ever: nobody has answered, so nothing is acknowledged
+        if retry is not None:
+            self._unsure = self._unsure or not before_response(retry.cause)
+        data: dict[str, JsonValue] = {"type": "error", "message": message}
+        self._pending = Signal(channel=Channel.STDOUT_EVENT, text=message, data=data, http_status=status)
+
+    def _item(self, event: Event, turn: TurnRecord) -> None:
+        item = event.get("item")
+        if not isinstance(item, dict):
+            turn.acknowledged()
+            turn.incomplete()
+            return
+        kind, item_id = _str(item.get("type")), _str(item.get("id"))
+        done = event.get("type") == "item.completed"
+        if kind == "error":
+            self._warning(_str(item.get("message")), turn)
+            return
+        self._answered, self._pending = True, None
+        if kind == "agent_message":
+            self._message(item_id, _str(item.get("text")), turn, done=done)
+        elif kind in {"reasoning", "todo_list"}:
+            if done or kind == "reasoning":
+                turn.thinking(_str(item.get("text")) if done else "")
+        else:
+            self._tool(kind, item_id, item, turn, done=done)
+
+    def _warning(self, message: str, turn: TurnRecord) -> None:
+        """An ``error`` item may be a mere warning, said before anything was sent: words, no verdict."""
+        if self._answered:
+            turn.notice(message)
+        turn.signal(Signal(channel=Channel.STDOUT_EVENT, text=message))
+
+    def _message(self, item_id: str, text: str, turn: TurnRecord, *, done: bool) -> None:
+        turn.acknowledged()
+        if done:
+            self._unfinished.pop(item_id, None)
+            self._say(text, turn)
+        elif text:
+            self._unfinished[item_id] = text
+
+    def _tool(self, kind: str, item_id: str, item: Event, turn: TurnRecord, *, done: bool) -> None:
+        if kind not in _TOOLS:
+            turn.incomplete()  # a newer Codex's item: what it does is not known
+        if item_id not in self._tools:
+            self._tools.add(item_id)
+            name = _str(item.get("tool"))
+            turn.tool_call(item_id, f"{_TOOLS.get(kind, kind)} {name}".strip())
+        if done:
+            turn.tool_result(item_id, ok=_str(item.get("status")) not in _FAILED)
+
+    def _exited(self, turn: TurnRecord) -> None:
+        self._flush(turn)
+        if self._ended:
+            return
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            self._say_failure(pending, turn)
+        if self._started:
+            turn.incomplete()  # it went without saying what it had done
+        turn.failed("no_result")
+
+    # What they mean -------------------------------------------------------------------------------------------------------
+
+    def _say(self, text: str, turn: TurnRecord) -> None:
+        if text:
+            turn.text(_GAP + text if self._shown else text)
+            self._shown = True
+
+    def _flush(self, turn: TurnRecord) -> None:
+        """Messages that were begun and never finished are output too."""
+        unfinished, self._unfinished = self._unfinished, {}
+        for text in unfinished.values():
+            self._say(text, turn)
+
+    @staticmethod
+    def _say_failure(signal: Signal, turn: TurnRecord) -> None:
+        status = status_of(signal.text or "")
+        if status is not None:
+            turn.http_status(status)
+            signal = signal.model_copy(update={"http_status": status})
+        turn.signal(signal)
+
+
+def _str(value: JsonValue) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _int(value: JsonValue) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0

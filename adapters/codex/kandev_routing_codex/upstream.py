@@ -1,0 +1,45 @@
+"""Which service a base URL really addresses (R-CIR-1)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_PLAIN_SEGMENT: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,31}")
+_OPAQUE: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{16,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """A service's address without anything secret in it."""
+
+    address: str
+    """``host[:port][/path]``."""
+    has_credentials: bool
+    """The URL itself carries a user or a password."""
+
+
+def upstream_of(url: str) -> Upstream | None:
+    """Return the address of a base URL; None when it has none, or none that can be named without risk.
+
+    The path belongs to it, for one gateway serves several services by path; a version (``/v1``) at its end does not.
+    """
+    try:
+        parts = urlsplit(url.strip())
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    if not host or parts.scheme not in _DEFAULT_PORTS:
+        return None
+    segments = [segment for segment in parts.path.split("/") if segment]
+    if segments and re.fullmatch(r"v\d+", segments[-1]):
+        segments.pop()
+    if any(not _PLAIN_SEGMENT.fullmatch(s) or _OPAQUE.fullmatch(s) for s in segments):
+        return None
+    name = f"[{host}]" if ":" in host else host.rstrip(".")
+    if port is not None and port != _DEFAULT_PORTS[parts.scheme]:
+        name += f":{port}"
+    return Upstream("/".join([name, *segments]), has_credentials=parts.username is not None)

@@ -1,0 +1,61 @@
+"""The sentences in which ``codex exec --json`` reports a failed request: it has no labels there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+_RETRY: Final = re.compile(
+    r"Reconnecting\.\.\.\s+(?:(\d{1,4})/(\d{1,4})|waiting for network)(?:\s+\((.*)\))?\s*\Z", re.DOTALL
+)
+_STATUS: Final = re.compile(r"\A(?:unexpected status|exceeded retry limit, last status:) (\d{3})\b")
+
+# Said of a request that was refused before a response began: an HTTP error, or no connection. A stream that breaks,
+# an idle timeout and whatever else Codex may say one day are no such proof (R-SAFE-7).
+_BEFORE_RESPONSE: Final = re.compile(
+    r"\A(?:unexpected status \d{3}\b"
+    r"|exceeded retry limit, last status: \d{3}\b"
+    r"|you['’]ve hit your usage limit\b"
+    r"|to use codex with your\b"
+    r"|quota exceeded\. check your plan\b"
+    r"|rate limit exceeded:"
+    r"|selected model is at capacity\b"
+    r"|we['’]re currently experiencing high demand\b"
+    r"|codex ran out of room in the model['’]s context window\b"
+    r"|the model [`'\"].*?[`'\"] does not exist\b"
+    r"|missing environment variable\b"
+    r"|connection failed: error sending request\b"
+    r"|stream disconnected before completion: error sending request\b"
+    r"|not logged in\b"
+    r")",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """Codex tries again by itself."""
+
+    maximum: int | None
+    """None: it waits for the network, for ever."""
+    cause: str
+
+
+def retry_of(message: str) -> Retry | None:
+    """Return what a retry message says; None for any other message."""
+    found = _RETRY.match(message)
+    if found is None:
+        return None
+    return Retry(None if found[2] is None else int(found[2]), found[3] or "")
+
+
+def status_of(message: str) -> int | None:
+    """Return the HTTP status that the sentence names."""
+    found = _STATUS.match(message)
+    return None if found is None else int(found[1])
+
+
+def before_response(message: str) -> bool:
+    """Whether the sentence proves that the request ended before a response began."""
+    return _BEFORE_RESPONSE.match(message) is not None
