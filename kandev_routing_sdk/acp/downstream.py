@@ -27,8 +27,9 @@ class AcpDownstream:
     """Drives one ACP agent for one attempt; implements :class:`~kandev_routing_sdk.ports.Downstream`.
 
     ``on_spawn(process_group, started_at)`` is called (and awaited) right after the spawn; ``on_first_sign()`` when the first event
-    of the turn came back after the prompt was sent. What they raise ends the process and is raised by :meth:`start` or :meth:`prompt`;
-    what the agent or the adapter does never raises. ``resume_session_id`` continues a native session of this very profile.
+    of the turn came back after the prompt was sent. What they raise ends the process and is raised by :meth:`start` or
+    :meth:`prompt`; what the agent or the adapter does never raises. ``resume_session_id`` continues a native session of this very
+    profile.
     """
 
     def __init__(
@@ -194,7 +195,7 @@ class AcpDownstream:
             raise child.failure
         await feed.flush_stderr()
         if by_itself:
-            note_exit(turn, status)
+            note_exit(turn, status, eof=True)
         await feed.receive(Exited(status.code, status.signal, stopped=not by_itself))
         settle(turn, asked_to_cancel=self._asked_to_end(), clock=self._clock, otherwise=otherwise)
 

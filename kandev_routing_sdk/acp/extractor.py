@@ -15,17 +15,9 @@ from kandev_routing_sdk.types import Channel
 
 Frame = Mapping[str, JsonValue]
 
-NEUTRAL_UPDATES: Final = frozenset(
-    {
-        "available_commands_update",
-        "config_option_update",
-        "current_mode_update",
-        "session_info_update",
-        "usage_update",
-        "user_message_chunk",
-    }
-)
-"""Kinds of ``session/update`` that are neither output nor an effect."""
+SESSION_UPDATES: Final = frozenset({"available_commands_update", "config_option_update", "current_mode_update"})
+"""Kinds of ``session/update`` that are about the session. Agents send them whenever they have started up, also shortly after a
+prompt that they have not read: they are no sign that it arrived (R-EVI-3)."""
 PLAN_UPDATES: Final = frozenset({"plan", "plan_update", "plan_removed"})
 """The model wrote or changed a plan: something it thought, so it is marked as thinking."""
 GOOD_STOPS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests"})
@@ -73,7 +65,7 @@ class StandardAcpExtractor:
         turn.acknowledged()
 
     def on_usage(self, update: Frame, turn: TurnRecord) -> None:
-        """A ``usage_update``: how full the context is, not what the turn used."""
+        """A ``usage_update``: how full the context is, not what the turn used; it comes when a try is over."""
         del update
         turn.acknowledged()
 
@@ -187,9 +179,9 @@ class StandardAcpExtractor:
             self.on_session_info(update, turn)
         elif kind == "usage_update":
             self.on_usage(update, turn)
-        elif kind in NEUTRAL_UPDATES:
+        elif kind == "user_message_chunk":
             turn.acknowledged()
-        else:
+        elif kind not in SESSION_UPDATES:
             self.on_unknown_update(kind, update, turn)
 
     def _message(self, update: Frame, turn: TurnRecord) -> None:

@@ -32,6 +32,9 @@ def _version() -> str:
         return "0"  # run from a source tree that is not installed
 
 
+_VERSION: Final = _version()
+
+
 def initialize(plan: LaunchPlan) -> Call:
     """Offer nothing but text: no file system, no terminal."""
     capabilities: dict[str, JsonValue] = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
@@ -42,7 +45,7 @@ def initialize(plan: LaunchPlan) -> Call:
         {
             "protocolVersion": PROTOCOL_VERSION,
             "clientCapabilities": capabilities,
-            "clientInfo": {"name": _CLIENT, "version": _version()},
+            "clientInfo": {"name": _CLIENT, "version": _VERSION},
         },
     )
 

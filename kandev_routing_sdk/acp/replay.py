@@ -30,15 +30,15 @@ class ChunkReplay:
         if not message_id:
             return [chunk]
         message = self._messages.setdefault(message_id, _Message())
-        if message.cursor:
-            if message.cursor < len(message.chunks) and chunk == message.chunks[message.cursor]:
-                message.held = ""
-                message.cursor += 1
-                return []
-            return self._new(message, chunk)
-        if len(message.chunks) > 1 and chunk == message.chunks[0] and len(chunk.strip()) >= _MIN_CHARS:
-            message.cursor, message.held = 1, chunk
+        if 0 < message.cursor < len(message.chunks) and chunk == message.chunks[message.cursor]:
+            message.held = ""
+            message.cursor += 1
             return []
+        if len(message.chunks) > 1 and chunk == message.chunks[0] and len(chunk.strip()) >= _MIN_CHARS:
+            # the first of perhaps several replays, or another one after a complete or broken-off one
+            unproven = [message.held] if message.held else []
+            message.cursor, message.held = 1, chunk
+            return unproven
         return self._new(message, chunk)
 
     def flush(self) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from kandev_routing_sdk.acp import messages
 from kandev_routing_sdk.acp.capabilities import Capabilities
-from kandev_routing_sdk.acp.extractor import NEUTRAL_UPDATES, Frame, as_object, as_text
+from kandev_routing_sdk.acp.extractor import SESSION_UPDATES, Frame, as_object, as_text
 from kandev_routing_sdk.acp.peer import Message, Peer, parse_message
 from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.updates import CapabilitiesUpdate
@@ -152,9 +152,7 @@ class Wire:
         return bool(named) and self.session_id is not None and named != self.session_id
 
     def _is_replay(self, update: Frame) -> bool:
-        return self.peer.waits_for("session/load") and update.get("sessionUpdate") not in NEUTRAL_UPDATES - {
-            "user_message_chunk"
-        }
+        return self.peer.waits_for("session/load") and update.get("sessionUpdate") not in SESSION_UPDATES
 
     def _answer(self, message: Message, *, foreign: bool = False) -> None:
         if "id" not in message:

@@ -24,7 +24,7 @@ import anyio.to_thread
 
 from kandev_routing_sdk.clock import Clock
 from kandev_routing_sdk.errors import ExecutableNotFound, LaunchError
-from kandev_routing_sdk.process.group import ATTEMPT_MARKER, Kin, end_kin, has_proc, signal_group
+from kandev_routing_sdk.process.group import Kin, end_kin, markers, signal_group
 from kandev_routing_sdk.process.limits import DEFAULT_LIMITS, ProcessLimits
 from kandev_routing_sdk.process.lines import Line, LineSplitter
 
@@ -87,14 +87,14 @@ class Child:
         self,
         popen: subprocess.Popen[bytes],
         *,
-        attempt_id: str,
+        marks: Mapping[str, str],
         started_at: datetime,
         limits: ProcessLimits,
         on_stdout: LineHandler,
         on_stderr: LineHandler,
     ) -> None:
         self._popen = popen
-        self._kin = Kin(popen.pid, attempt_id)
+        self._kin = Kin(popen.pid, marks)
         self.process_group: Final = popen.pid
         self.started_at: Final = started_at
         self._limits = limits
@@ -143,12 +143,10 @@ class Child:
         Handlers run one at a time per pipe, in order. Raises :class:`~kandev_routing_sdk.errors.LaunchError` (nothing was started).
         """
         started_at = clock.now()
-        marked = {**environ, ATTEMPT_MARKER: attempt_id}
+        marks = await anyio.to_thread.run_sync(markers, attempt_id)
         # not abandoned on cancellation: a process that was started must be known
-        popen = await anyio.to_thread.run_sync(_popen, argv, marked, cwd)
-        return cls(
-            popen, attempt_id=attempt_id, started_at=started_at, limits=limits, on_stdout=on_stdout, on_stderr=on_stderr
-        )
+        popen = await anyio.to_thread.run_sync(_popen, argv, {**environ, **marks}, cwd)
+        return cls(popen, marks=marks, started_at=started_at, limits=limits, on_stdout=on_stdout, on_stderr=on_stderr)
 
     # Standard input -----------------------------------------------------------------------------------------------------
 
@@ -282,8 +280,9 @@ class Child:
         _, pending = await asyncio.wait([self._stdout, self._stderr], timeout=timeout_s)
         return not pending
 
-    def interrupt(self) -> None:
+    async def interrupt(self) -> None:
         """Send SIGINT to the group, as a terminal would."""
+        await self._look()
         if self._status is None:
             signal_group(self.process_group, signal.SIGINT)
 
@@ -330,8 +329,7 @@ class Child:
 
     async def _look(self) -> None:
         """Remember the descendants while they can be told by their parents."""
-        if has_proc():
-            await anyio.to_thread.run_sync(self._kin.look)
+        await anyio.to_thread.run_sync(self._kin.look)
 
     async def _exits_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pydantic import JsonValue
+
 from kandev_routing_sdk.clock import Clock
 from kandev_routing_sdk.errors import LaunchError
 from kandev_routing_sdk.evidence.model import Signal
@@ -14,21 +16,23 @@ from kandev_routing_sdk.types import AttemptOutcome, Channel
 
 def launch_failed(turn: TurnRecord, error: LaunchError) -> None:
     """Nothing was started, so nothing was sent."""
-    turn.signal(Signal(channel=Channel.EXIT, text=str(error), code=error.code))
+    turn.signal(Signal(channel=Channel.EXIT, text=str(error), data={"spawn_error": error.code}))
     turn.failed(error.code)
 
 
-def note_exit(turn: TurnRecord, status: ExitStatus) -> None:
-    """The process ended by itself. One that the SDK ended is no evidence of anything."""
+def note_exit(turn: TurnRecord, status: ExitStatus, *, eof: bool = False) -> None:
+    """The process ended by itself (one that the SDK ended is no evidence of anything). ``eof``: in the middle of a conversation."""
     turn.exited(status.code, status.signal)
-    if status.code != 0 or not turn.ended:
-        turn.signal(
-            Signal(
-                channel=Channel.EXIT,
-                text=str(status),
-                data={"exit_code": status.code, "exit_signal": status.signal},
-            )
-        )
+    if status.code == 0 and turn.ended:
+        return
+    data: dict[str, JsonValue] = {}
+    if status.code is not None:
+        data["exit_code"] = status.code
+    if status.signal is not None:
+        data["signal"] = status.signal
+    if eof and status.code == 0:
+        data["eof"] = True
+    turn.signal(Signal(channel=Channel.EXIT, text=str(status), data=data))
 
 
 def note_child(turn: TurnRecord, child: Child, limits: ProcessLimits) -> None:

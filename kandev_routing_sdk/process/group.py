@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +23,10 @@ from kandev_routing_sdk.process.limits import DEFAULT_LIMITS, ProcessLimits
 
 ATTEMPT_MARKER: Final = "KANDEV_ROUTING_ATTEMPT"
 """Environment variable of every agent process; its value is the attempt id (R-ENG-8)."""
+
+PARENT_MARKER: Final = "KANDEV_ROUTING_PARENT"
+"""Environment variable of every agent process; names the process that started it, so that attempt ids need not be unique over
+everything that runs on a machine (tests with made-up ids run side by side)."""
 
 _PROC: Final = Path("/proc")
 _START_TOLERANCE_S: Final = 3.0
@@ -76,11 +80,17 @@ def live_members(group: int) -> list[ProcessStat]:
     return [stat for stat in live_processes() if stat.group == group]
 
 
-def carries(pid: int, attempt_id: str) -> bool:
-    """Whether a process was started under this attempt (blocking)."""
-    marker = f"{ATTEMPT_MARKER}={attempt_id}".encode()
+def markers(attempt_id: str) -> dict[str, str]:
+    """Return what every agent process that this process starts carries (blocking)."""
+    me = read_stat(os.getpid())
+    return {ATTEMPT_MARKER: attempt_id, PARENT_MARKER: f"{os.getpid()}.{me.start_ticks if me else 0}"}
+
+
+def carries(pid: int, marks: Mapping[str, str]) -> bool:
+    """Whether a process was started with these markers (blocking)."""
     with suppress(OSError):
-        return marker in (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        environ = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+        return all(f"{name}={value}".encode() in environ for name, value in marks.items())
     return False
 
 
@@ -110,25 +120,25 @@ def kill_process(stat: ProcessStat) -> None:
 
 
 class Kin:
-    """The processes of one attempt: its group, those that carry its marker, and every descendant seen so far.
+    """The processes of one attempt: its group, those that carry its markers, and every descendant seen so far.
 
     ``own_group``: whether the group's number is known to be still ours, so that it may be signalled.
     """
 
-    def __init__(self, group: int, attempt_id: str, *, own_group: bool = True) -> None:
+    def __init__(self, group: int, marks: Mapping[str, str], *, own_group: bool = True) -> None:
         self._group = group
-        self._attempt_id = attempt_id
+        self._marks = marks
         self._own_group = own_group
         self._seen: set[tuple[int, int]] = set()
 
     def look(self) -> list[ProcessStat]:
-        """Return those that can still act (blocking)."""
-        processes = live_processes()
+        """Return those that can still act (blocking); nobody where there is no ``/proc``."""
+        processes = live_processes() if has_proc() else []
         family = {self._group} if self._own_group else set()
         found: dict[int, ProcessStat] = {}
         for stat in processes:
             known = (stat.pid, stat.start_ticks) in self._seen
-            if known or (self._own_group and stat.group == self._group) or carries(stat.pid, self._attempt_id):
+            if known or (self._own_group and stat.group == self._group) or carries(stat.pid, self._marks):
                 found[stat.pid] = stat
         fresh = family | found.keys()
         while fresh:
@@ -189,7 +199,7 @@ def _group_is_ours(group: int, started_at: datetime | None, attempt_id: str) -> 
     members = live_members(group)
     if not members:
         return False
-    if any(carries(member.pid, attempt_id) for member in members):
+    if any(carries(member.pid, {ATTEMPT_MARKER: attempt_id}) for member in members):
         return True
     leader = read_stat(group)
     began = _started_at(leader) if leader is not None else None
@@ -210,7 +220,7 @@ async def reap_group(
     gone = False
     with anyio.CancelScope(shield=True):
         ours = await anyio.to_thread.run_sync(_group_is_ours, process_group, started_at, attempt_id)
-        kin = Kin(process_group, attempt_id, own_group=ours is True)
+        kin = Kin(process_group, {ATTEMPT_MARKER: attempt_id}, own_group=ours is True)
         if ours:
             await anyio.to_thread.run_sync(kin.look)
             # time to end its tools by itself

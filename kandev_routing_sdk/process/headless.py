@@ -95,7 +95,7 @@ class HeadlessDownstream:
         self._cancel_asked = True
         if self._child is None:
             return
-        self._child.interrupt()
+        await self._child.interrupt()
         with anyio.move_on_after(self._limits.cancel_grace_s):
             await self._child.wait_exited()
             return

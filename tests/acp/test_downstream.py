@@ -338,7 +338,7 @@ async def test_cancel_ends_an_agent_that_does_not_listen(tmp_path: Path) -> None
 
 async def test_an_empty_end_after_a_cancel_is_a_cancel(tmp_path: Path) -> None:
     agent = ScriptedAgent(
-        tmp_path / "a", ScriptBuilder().update({"sessionUpdate": "usage_update"}).sleep(1).stop("end_turn")
+        tmp_path / "a", ScriptBuilder().update({"sessionUpdate": "session_info_update"}).sleep(1).stop("end_turn")
     )
     driven = acp(agent)
     async with anyio.create_task_group() as tasks:
@@ -410,6 +410,13 @@ async def test_a_greeting_is_no_sign_that_the_prompt_arrived(tmp_path: Path) -> 
     driven = acp(agent)
     report = await driven.run()
     assert (Delivery.SENT, []) == (report.effects.delivery, driven.signs)
+
+
+async def test_an_update_of_the_session_is_no_sign_that_the_prompt_arrived(tmp_path: Path) -> None:
+    """R-SAFE-3: a slow agent lists its commands right after a prompt that it has not read."""
+    commands = {"sessionUpdate": "available_commands_update", "availableCommands": []}
+    report = await acp(ScriptedAgent(tmp_path / "a", ScriptBuilder().update(commands).exit(1))).run()
+    assert (Delivery.SENT, True) == (report.effects.delivery, report.effects.complete)
 
 
 async def test_an_agent_that_acts_before_its_prompt_is_not_safe(tmp_path: Path) -> None:
@@ -488,7 +495,7 @@ async def test_what_the_host_raises_ends_the_agent_and_is_raised(tmp_path: Path,
         raise PermissionError("fenced")
 
     groups: list[int] = []
-    driven = acp(ScriptedAgent(tmp_path / "a", ScriptBuilder().say("x").hang(deaf=True)), **{callback: fenced})
+    driven = acp(ScriptedAgent(tmp_path / "a", ScriptBuilder().say("x").hang(deaf=True)), **{callback: fenced})  # type: ignore[arg-type]  # one keyword, not known to mypy
     with anyio.fail_after(20), pytest.raises(PermissionError, match="fenced"):
         await driven.run()
     driven.groups.extend(groups)

@@ -77,7 +77,9 @@ async def test_a_failed_spawn_sent_nothing(tmp_path: Path) -> None:
     driven = drive(gone)
     report = await driven.run()
     assert (AttemptOutcome.FAILED, Delivery.NOT_SENT) == (report.outcome, report.effects.delivery)
-    assert [(Channel.EXIT, "executable_not_found")] == [(s.channel, s.code) for s in report.evidence.signals]
+    assert [(Channel.EXIT, {"spawn_error": "executable_not_found"})] == [
+        (s.channel, s.data) for s in report.evidence.signals
+    ]
     assert [] == driven.groups
 
 
