@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import re2
+from pydantic import JsonValue
 
 from kandev_routing_sdk.catalogue.classification import Classification, HintProvenance
 from kandev_routing_sdk.catalogue.codes import CODES
 from kandev_routing_sdk.catalogue.hints import FAR, hint_for, is_far
-from kandev_routing_sdk.catalogue.matcher import Match, Matcher
+from kandev_routing_sdk.catalogue.matcher import Mark, Match, Matcher, Reading
 from kandev_routing_sdk.catalogue.rules import Rank, Rule, RuleFile, RuleSource, read_source
 from kandev_routing_sdk.catalogue.views import View, views_of
 from kandev_routing_sdk.errors import CatalogueError
@@ -24,9 +24,6 @@ from kandev_routing_sdk.evidence.timing import TimingHint
 from kandev_routing_sdk.types import Channel, Code, Confidence, Delivery, ErrorClass, Phase
 
 MAX_EXCERPT_BYTES: Final = 4096
-_PROVIDER_WORDS: Final = re2.compile(
-    r"(?i)\bproviders?\b|\bapi error\b|\bupstream\b|\bserver error\b|\bresponding\b|\bmodel\b"
-)
 _ERROR_STATUS: Final = 400
 
 
@@ -34,11 +31,20 @@ _ERROR_STATUS: Final = 400
 class Judgement:
     """What the rules say together, before it becomes a classification; kept for explanations."""
 
-    views: tuple[View, ...]
-    matches: tuple[Match, ...]
-    winner: Match | None
+    readings: tuple[Reading, ...]
+    winner: Match | None = None
     conflict: tuple[Match, ...] = ()
     """Matches of equal weight that disagree; empty, or at least two."""
+
+    @property
+    def matches(self) -> tuple[Match, ...]:
+        """Every match, in the order of the signals."""
+        return tuple(m for r in self.readings for m in r.matches)
+
+    @property
+    def views(self) -> tuple[View, ...]:
+        """Every signal that may be evidence, as rules read it."""
+        return tuple(r.view for r in self.readings)
 
 
 class Catalogue:
@@ -86,34 +92,40 @@ class Catalogue:
 
     def judge(self, evidence: Evidence) -> Judgement:
         """Return every match and which one decides (R-CLS-3)."""
-        views = views_of(evidence)
-        matches = tuple(m for view in views for m in self._matcher.matches(view))
+        readings = tuple(self._matcher.read(v) for v in views_of(evidence))
+        matches = [m for r in readings for m in r.matches]
         if not matches:
-            return Judgement(views, (), None)
+            return Judgement(readings)
         top = max(m.weight for m in matches)
         best = [m for m in matches if m.weight == top]
         if best[0].rule.rank is Rank.FOREIGN:
             # noise names the failure only where there was nothing else
-            return Judgement(views, matches, None if _unexplained(views, matches) else best[0])
+            return Judgement(readings, None if _unexplained(readings) else best[0])
         if len({m.rule.code for m in best}) > 1:
-            return Judgement(views, matches, None, tuple(m for _, m in sorted({m.rule.id: m for m in best}.items())))
-        return Judgement(views, matches, best[0])
+            return Judgement(readings, None, tuple(m for _, m in sorted({m.rule.id: m for m in best}.items())))
+        return Judgement(readings, best[0])
 
-    def classify(self, evidence: Evidence) -> Classification:
-        """Return what the failure was. What no rule knows, and what rules disagree on, is unclassified (fails closed)."""
-        return self.conclude(evidence, self.judge(evidence))
+    def classify(self, evidence: Evidence, *, sanitised: bool = False) -> Classification:
+        """Return what the failure was. What no rule knows, and what rules disagree on, is unclassified (fails closed).
 
-    def conclude(self, evidence: Evidence, judgement: Judgement) -> Classification:
+        Args:
+            evidence: what was seen.
+            sanitised: it went through a collector or :func:`parse_record`; else the excerpt is sanitised here.
+        """
+        return self.conclude(evidence, self.judge(evidence), sanitised=sanitised)
+
+    def conclude(self, evidence: Evidence, judgement: Judgement, *, sanitised: bool = False) -> Classification:
         """Turn a judgement into the classification."""
         winner = judgement.winner
         rule = winner.rule if winner else None
-        hint = hint_for(evidence, judgement.views, rule, judgement.matches)
+        hint = hint_for(evidence, judgement.readings, rule)
         code, because = _code(evidence, judgement, hint)
         row = CODES[code]
         confidence = rule.confidence if rule else Confidence.LOW
         error_class = ErrorClass.UNCLASSIFIED if confidence is Confidence.LOW else row.error_class
         shown = winner.view if winner else _shown(judgement)
         signal = shown.signal if shown else None
+        clean = _as_it_is if sanitised else self._sanitiser.text
         return Classification(
             code=code,
             error_class=error_class,
@@ -127,21 +139,36 @@ class Catalogue:
             occurred_at=(signal.at if signal and signal.at else evidence.observed_at),
             retry_after=hint.retry_after if hint else None,
             reset_at=hint.reset_at if hint else None,
-            hint=self._provenance(hint),
-            safe_excerpt=self._excerpt(shown),
+            hint=_provenance(hint, clean),
+            safe_excerpt=_excerpt(shown, clean),
             because=because,
         )
 
-    def _provenance(self, hint: TimingHint | None) -> HintProvenance | None:
-        if hint is None:
-            return None
-        return HintProvenance(source=hint.source, written=self._sanitiser.text(hint.written), zone=hint.zone)
 
-    def _excerpt(self, view: View | None) -> str | None:
-        if view is None:
-            return None
-        words = view.text or json.dumps(view.signal.data, ensure_ascii=False) if view.signal.data else view.text
-        return excerpt(self._sanitiser.text(words), MAX_EXCERPT_BYTES) if words.strip() else None
+def _as_it_is(text: str) -> str:
+    return text
+
+
+def _provenance(hint: TimingHint | None, clean: Callable[[str], str]) -> HintProvenance | None:
+    if hint is None:
+        return None
+    return HintProvenance(source=hint.source, written=clean(hint.written), zone=hint.zone)
+
+
+def _excerpt(view: View | None, clean: Callable[[str], str]) -> str | None:
+    if view is None:
+        return None
+    words = view.text
+    if not words and view.signal.data is not None:
+        words = _printed(view.signal.data)
+    return excerpt(clean(words), MAX_EXCERPT_BYTES) if words.strip() else None
+
+
+def _printed(data: JsonValue) -> str:
+    try:
+        return json.dumps(data, ensure_ascii=False)
+    except RecursionError:
+        return "(nested too deeply to show)"
 
 
 def automatic_refusal_for(
@@ -167,8 +194,7 @@ def _code(evidence: Evidence, judgement: Judgement, hint: TimingHint | None) -> 
         parts = ", ".join(f"{m.rule.id} says {m.rule.code}" for m in judgement.conflict)
         return Code.UNKNOWN_PROVIDER_ERROR, (f"rules of equal rank disagree: {parts}",)
     if winner is None:
-        code = _fallback(evidence, judgement.views)
-        return code, ("no rule matches",)
+        return _fallback(evidence, judgement.readings), ("no rule matches",)
     rule = winner.rule
     because = [f"{rule.id} matches a signal on {winner.view.channel}"]
     others = sorted({m.rule.id for m in judgement.matches} - {rule.id})
@@ -180,31 +206,29 @@ def _code(evidence: Evidence, judgement: Judgement, hint: TimingHint | None) -> 
     return rule.code, tuple(because)
 
 
-def _fallback(evidence: Evidence, views: Sequence[View]) -> Code:
+def _fallback(evidence: Evidence, readings: Sequence[Reading]) -> Code:
     """Name what no rule knows: the provider's, the agent's, or the task's."""
-    spoken = [v for v in views if not v.synthetic]
-    if not spoken and any(not s.channel.is_runtime for s in evidence.signals):
+    if all(r.view.synthetic for r in readings) and any(not s.channel.is_runtime for s in evidence.signals):
         return Code.TASK_ERROR
     provider = any(
-        v.channel in {Channel.HTTP, Channel.AGENT_NOTICE}
-        or (v.status is not None and v.status >= _ERROR_STATUS)
-        or _PROVIDER_WORDS.search(v.text) is not None
-        for v in views
+        r.view.channel in {Channel.HTTP, Channel.AGENT_NOTICE}
+        or (r.view.status is not None and r.view.status >= _ERROR_STATUS)
+        or Mark.PROVIDER in r.marks
+        for r in readings
     )
     return Code.UNKNOWN_PROVIDER_ERROR if provider else Code.AGENT_RUNTIME_ERROR
 
 
-def _unexplained(views: Sequence[View], matches: Sequence[Match]) -> list[View]:
+def _unexplained(readings: Sequence[Reading]) -> list[View]:
     """Return the signals with words that no rule, not even one for noise, matched."""
-    matched = {id(m.view) for m in matches}
-    return [v for v in views if not v.synthetic and v.text.strip() and id(v) not in matched]
+    return [r.view for r in readings if not r.matches and not r.view.synthetic and r.view.text.strip()]
 
 
 def _shown(judgement: Judgement) -> View | None:
     """Return the signal to show when none decided: the conflict's first, else the last that nothing explains."""
     if judgement.conflict:
         return judgement.conflict[0].view
-    candidates = _unexplained(judgement.views, judgement.matches) or [v for v in judgement.views if not v.synthetic]
+    candidates = _unexplained(judgement.readings) or [v for v in judgement.views if not v.synthetic]
     spoken = [v for v in candidates if v.channel not in {Channel.STDERR, Channel.EXIT}]
     return next(reversed(spoken or candidates), None)
 

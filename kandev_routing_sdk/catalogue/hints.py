@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from kandev_routing_sdk.catalogue.matcher import Match
+from kandev_routing_sdk.catalogue.matcher import Mark, Reading
 from kandev_routing_sdk.catalogue.rules import Rule
 from kandev_routing_sdk.catalogue.views import View
 from kandev_routing_sdk.evidence.model import Evidence
@@ -23,23 +23,23 @@ FAR: Final = timedelta(minutes=10)
 """A throttle passes within this; a limit that resets later is an allowance that is used up, whatever it calls itself."""
 
 
-def hint_for(
-    evidence: Evidence, views: Sequence[View], rule: Rule | None, matches: Iterable[Match]
-) -> TimingHint | None:
+def hint_for(evidence: Evidence, readings: Sequence[Reading], rule: Rule | None) -> TimingHint | None:
     """Return the hint that goes with ``rule`` (None: nothing was classified).
 
     Words count only where a rule of the same cause matched them: another line's "retrying in 4 s" is about something else.
     Headers and fields count wherever the runtime gave them.
     """
-    agreeing = {id(m.view) for m in matches if rule is not None and m.rule.code is rule.code}
-    allowed = frozenset({"header", "field", "text"}) if rule is None else rule.timing
+    decided = rule is not None and not rule.foreign
     found: list[TimingHint] = []
-    for view in views:
-        if view.synthetic:
+    for reading in readings:
+        if reading.view.synthetic:
             continue
-        words = rule is None or id(view) in agreeing
-        found += (h for h in _of_view(evidence, view, words=words) if h.source in allowed)
-    return best_hint(found, observed_at=evidence.observed_at)
+        words = Mark.TIMED in reading.marks and (
+            not decided or any(m.rule.code is rule.code for m in reading.matches if rule)
+        )
+        hints = _of_view(evidence, reading.view if decided else reading.whole, words=words)
+        found += [h for h in hints if rule is None or h.source in rule.timing]
+    return best_hint(found, observed_at=evidence.observed_at) if found else None
 
 
 def is_far(hint: TimingHint | None, observed_at: datetime | None) -> bool:
@@ -61,6 +61,6 @@ def _of_view(evidence: Evidence, view: View, *, words: bool) -> list[TimingHint]
         except UnicodeEncodeError:
             # a lone surrogate in a field: nobody's way to write a time
             continue
-    if words and view.text:
+    if words:
         found += hints_from_text(view.text, observed_at=at, local_zone=evidence.local_zone)
     return found

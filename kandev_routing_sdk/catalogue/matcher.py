@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final
 
 import re2
@@ -15,8 +16,27 @@ from kandev_routing_sdk.errors import CatalogueError
 _MAX_MEMORY: Final = 64 * 1024 * 1024
 """Bytes the automata may use: far above what the shipped rules need, so that no input makes them give up."""
 _PREFIX: Final = r"^\W*(?:(?:internal error|api error|error|fatal)\s*:\s*)*"
-_INTERIM: Final = r"(?m)^\W*(?:reconnecting|retrying)\b"
 _INTERIM_TYPES: Final = ("api_retry", "retry")
+
+
+class Mark(Enum):
+    """What one pass over the words tells besides rules, so that nothing else has to read them again."""
+
+    INTERIM = r"^\W*(?:reconnecting|retrying)\b"
+    """The agent says that it is still trying."""
+    TIMED = (
+        r"reset|retry|reconnecting|waiting|\bwait|backing off|next attempt|\b(?:try|back|limited|available|unavailable)\b|renew|"
+        r"refresh|replenish|restored|lifted|resumes?\b|unlock|cools?[ -]?down|paused|blocked|locked out|suspended|"
+        r"(?:cycle|window|period|limit) ends|(?:limit|reached|exceeded)[^|\r\n]{0,80}\||rate-?limit|x-codex-"
+    )
+    """There may be a timing hint: a superset of what the timing grammar starts from (held by a test)."""
+    STATUS = (
+        r"(?:api error|unexpected status|last status|http|status|error)[^0-9\n]{0,24}[1-5]\d\d\b|http/[\d.]+\D{0,9}[1-5]\d\d\b|"
+        r"(?:api returned|request rejected)\D{0,4}[1-5]\d\d\b"
+    )
+    """There may be an HTTP status."""
+    PROVIDER = r"\bproviders?\b|\bapi error\b|\bupstream\b|\bserver error\b|\bresponding\b|\bmodel\b"
+    """It is about a provider, should nothing else tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +52,16 @@ class Match:
     def weight(self) -> tuple[bool, bool, int, int]:
         """What decides between matches, most important first. Equal weights that disagree are a conflict (R-CLS-3)."""
         return (self.rule.rank is not Rank.FOREIGN, not self.interim, self.rule.rank, self.rule.priority)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What there is to one signal. ``view`` is without the lines that are somebody else's, ``whole`` is with them."""
+
+    view: View
+    whole: View
+    matches: tuple[Match, ...] = ()
+    marks: frozenset[Mark] = frozenset()
 
 
 def _options() -> Any:  # noqa: ANN401  (the engine has no stubs)
@@ -71,13 +101,17 @@ def exact_to_re2(message: str) -> str:
     return to_re2(rf"{_PREFIX}{words}[.!]?\s*$")
 
 
+_NO_MARKS: Final[frozenset[Mark]] = frozenset()
+_MAY_BE_TIMED: Final = frozenset({Mark.TIMED})
+
+
 class Matcher:
     """Compiled rules. Immutable once built."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         options = _options()
         self._set = re2.Set.SearchSet(options)
-        self._entries: list[Rule | None] = []
+        self._entries: list[Rule | Mark] = []
         self._structured = [r for r in rules if r.structured]
         self._foreign_fields = [r for r in self._structured if r.foreign]
         self._plain_fields = [r for r in self._structured if not r.foreign]
@@ -87,54 +121,53 @@ class Matcher:
                 self._add(pattern, rule)
             for regex in (c.regex for alternative in rule.structured for c in alternative if c.regex is not None):
                 self._regexes[regex] = self._compile(to_re2(regex), rule)
-        self._add(_INTERIM, None)
+        for mark in Mark:
+            self._add(to_re2(mark.value), mark)
         self._set.Compile()
 
-    def matches(self, view: View) -> list[Match]:
+    def read(self, view: View) -> Reading:
         """Return every rule that may read ``view`` and holds for it."""
-        foreign = (
-            [r for r in self._foreign_fields if r.reads(view.family, view.channel, view.phase) and self._holds(r, view)]
-            if view.documents
-            else []
-        )
-        if foreign:
-            return [Match(r, view, interim=False) for r in foreign]
-        hits, interim, foreign = self._words(view)
-        interim = interim or any(_interim_document(d) for d in view.documents)
-        if view.structured and not (foreign and not hits):
-            hits += [
-                r for r in self._plain_fields if r.reads(view.family, view.channel, view.phase) and self._holds(r, view)
-            ]
-        return [Match(r, view, interim=interim) for r in (*foreign, *dict.fromkeys(hits))]
-
-    def _words(self, view: View) -> tuple[list[Rule], bool, list[Rule]]:
-        """Return the rules that match the words, whether the agent was still trying, and whose words were left out."""
-        if not view.text:
-            return [], False, []
+        if view.documents and (theirs := self._fields(self._foreign_fields, view)):
+            return Reading(view, view, tuple(Match(r, view, interim=False) for r in theirs), _MAY_BE_TIMED)
+        whole = view
         found = self._hits(view.text)
-        if not found:
-            return [], False, []
-        rules, interim = self._named(found, view)
-        foreign = [r for r in rules if r.foreign]
-        if not foreign:
-            return rules, interim, []
+        hits, marks = self._named(found, view) if found else ([], _NO_MARKS)
+        theirs = [r for r in hits if r.foreign]
+        if theirs:
+            timed = marks & _MAY_BE_TIMED
+            view, theirs = self._own_lines(view)
+            hits, marks = self._named(self._hits(view.text), view)
+            marks |= timed
+            hits = [r for r in hits if not r.foreign]
+        if Mark.STATUS in marks:
+            view = view.with_status()
+        if view.structured:
+            hits += self._fields(self._plain_fields, view)
+        interim = Mark.INTERIM in marks or any(_interim_document(d) for d in view.documents)
+        matches = tuple(Match(r, view, interim=interim) for r in (*theirs, *dict.fromkeys(hits)))
+        return Reading(view, whole, matches, marks)
+
+    def _own_lines(self, view: View) -> tuple[View, list[Rule]]:
+        """Return ``view`` without the lines that are somebody else's, and the rules that say so."""
         kept: list[str] = []
-        left_out: list[Rule] = []
+        theirs: list[Rule] = []
         for line in view.text.splitlines():
-            here = self._named(self._hits(line), view)[0] if line.strip() else []
-            others = [r for r in here if r.foreign]
-            left_out += others
-            if not others:
+            here = [r for r in self._named(self._hits(line), view)[0] if r.foreign] if line.strip() else []
+            theirs += here
+            if not here:
                 kept.append(line)
-        rules, interim = self._named(self._hits("\n".join(kept)), view) if kept else ([], False)
-        return [r for r in rules if not r.foreign], interim, list(dict.fromkeys(left_out))
+        return (view.with_words("\n".join(kept)) if theirs else view), list(dict.fromkeys(theirs))
 
     def _hits(self, text: str) -> list[int]:
-        return self._set.Match(text) or []
+        return (self._set.Match(text) or []) if text else []
 
-    def _named(self, found: Sequence[int], view: View) -> tuple[list[Rule], bool]:
+    def _named(self, found: Sequence[int], view: View) -> tuple[list[Rule], frozenset[Mark]]:
         entries = [self._entries[i] for i in found]
-        return [r for r in entries if r is not None and r.reads(view.family, view.channel, view.phase)], None in entries
+        rules = [e for e in entries if isinstance(e, Rule) and e.reads(view.family, view.channel, view.phase)]
+        return rules, frozenset(e for e in entries if isinstance(e, Mark))
+
+    def _fields(self, rules: Sequence[Rule], view: View) -> list[Rule]:
+        return [r for r in rules if r.reads(view.family, view.channel, view.phase) and self._holds(r, view)]
 
     def _holds(self, rule: Rule, view: View) -> bool:
         return any(self._alternative(a, view) for a in rule.structured)
@@ -167,21 +200,21 @@ class Matcher:
         wanted = condition.any_of if condition.any_of is not None else (condition.equals,)
         return any(_same(v, w) for v in present for w in wanted)
 
-    def _add(self, pattern: str, rule: Rule | None) -> None:
+    def _add(self, pattern: str, entry: Rule | Mark) -> None:
         try:
             self._set.Add(pattern)
         except re2.error:
             # the set does not say why; the engine does
-            self._compile(pattern, rule)
+            self._compile(pattern, entry)
             raise
-        self._entries.append(rule)
+        self._entries.append(entry)
 
-    def _compile(self, pattern: str, rule: Rule | None) -> Any:  # noqa: ANN401  (the engine has no stubs)
+    def _compile(self, pattern: str, entry: Rule | Mark) -> Any:  # noqa: ANN401  (the engine has no stubs)
         try:
             return re2.compile(pattern, _options())
         except re2.error as e:
             reason = e.args[0].decode() if e.args and isinstance(e.args[0], bytes) else str(e)
-            where = f"{rule.source}: rule {rule.id}" if rule else "the catalogue"
+            where = f"{entry.source}: rule {entry.id}" if isinstance(entry, Rule) else "the catalogue"
             raise CatalogueError(
                 f"{where}: the pattern {pattern.removeprefix('(?m)')!r} is not RE2: {reason}"
             ) from None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import re2
@@ -56,7 +56,7 @@ _STATUS_PATHS: Final = (
     ("error", "status"),
 )
 _HEADER_LINE: Final = re2.compile(r"(?m)^([A-Za-z][A-Za-z0-9-]{1,63}):[ \t]*(\S.*?)[ \t\r]*$")
-_BLOCK_START: Final = re2.compile(r"^\s*HTTP/[\d.]+ \d{3}")
+_BLOCK_START: Final = re2.compile(r"^HTTP/[\d.]+ \d{3}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,15 @@ class View:
     synthetic: bool = False
     """Made from the envelope's own status and exit, not a signal that somebody sent."""
 
+    def with_status(self) -> View:
+        """Return the view with the HTTP status that its words name as one, if nothing else names one."""
+        return self if self.status is not None else replace(self, status=_status_in(self.channel, self.text))
+
+    def with_words(self, text: str) -> View:
+        """Return the view with fewer words: documents, status and headers that stood in the others are gone too."""
+        documents = tuple(_documents(self.signal.data, text))[:_MAX_DOCUMENTS]
+        return replace(self, text=text, documents=documents, status=_status(self.signal, documents))
+
     @property
     def structured(self) -> bool:
         """Whether there is anything but words."""
@@ -90,38 +99,42 @@ def views_of(evidence: Evidence) -> tuple[View, ...]:
 def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False) -> View:
     """Return what rules see of ``signal``; family and (for a signal without one) phase are the envelope's."""
     text = _utf8(signal.text or "")
-    documents = list(_documents(signal.data, text))
-    words = [text] if text else []
-    words.extend(_utf8(leaf) for leaf in _leaves(signal.data) if leaf not in text)
-    headers = {_utf8(k).lower(): _utf8(v) for k, v in (signal.headers or {}).items()}
-    if text and _BLOCK_START.search(text):
+    documents = tuple(_documents(signal.data, text))[:_MAX_DOCUMENTS]
+    words = text
+    if signal.data is not None:
+        more = [_utf8(leaf) for leaf in _leaves(signal.data) if leaf not in text]
+        words = "\n".join([text, *more] if text else more)
+    headers = {_utf8(k).lower(): _utf8(v) for k, v in signal.headers.items()} if signal.headers else {}
+    if text.startswith("HTTP/") and _BLOCK_START.search(text):
         headers |= {m.group(1).lower(): m.group(2) for m in _HEADER_LINE.finditer(text)}
     return View(
         signal=signal,
         family=evidence.family,
         channel=signal.channel,
         phase=signal.phase or evidence.phase,
-        text="\n".join(words),
-        documents=tuple(documents[:_MAX_DOCUMENTS]),
-        status=_status(signal, text, documents),
+        text=words,
+        documents=documents,
+        status=_status(signal, documents),
         headers=headers,
         synthetic=synthetic,
     )
 
 
-def _status(signal: Signal, text: str, documents: Sequence[JsonValue]) -> int | None:
-    """Return the HTTP status: the signal's own, a document's, or one that the words name as one (never a bare number)."""
+def _status(signal: Signal, documents: Sequence[JsonValue]) -> int | None:
+    """Return the HTTP status: the signal's own, or a document's."""
     if signal.http_status is not None:
         return signal.http_status
-    for document in documents[:_MAX_DOCUMENTS]:
+    for document in documents:
         for path in _STATUS_PATHS:
             for value in find(document, path):
                 if isinstance(value, int) and _LOWEST_STATUS <= value <= _HIGHEST_STATUS:
                     return int(value)
-    if not text:
-        return None
+    return None
+
+
+def _status_in(channel: Channel, text: str) -> int | None:
     found = _PROVIDER_STATUS.search(text)
-    if found is None and signal.channel is not Channel.STDERR:
+    if found is None and channel is not Channel.STDERR:
         found = _ANY_STATUS.search(text)
     return int(found.group(1)) if found else None
 
@@ -159,7 +172,8 @@ def _documents(data: JsonValue, text: str) -> Iterator[JsonValue]:
         yield from _flat(data)
         for leaf in _leaves(data):
             yield from _embedded(leaf)
-    yield from _embedded(text)
+    if "{" in text:
+        yield from _embedded(text)
 
 
 def _flat(document: JsonValue) -> Iterator[JsonValue]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kandev_routing_sdk.catalogue.matcher import Mark
 from kandev_routing_sdk.evidence.model import Evidence, Signal
+from kandev_routing_sdk.evidence.timing import hints_from_text
 from kandev_routing_sdk.types import Channel, Code, ErrorClass, JsonValue, Phase
-from tests.catalogue._shipped import evidence, shipped
+from tests.catalogue._shipped import CORPUS, evidence, shipped
 
 FIXTURES = [f for r in shipped().rules for f in r.fixtures]
 WORDS = [s.text for f in FIXTURES for s in f.signals if s.text] + [
@@ -139,3 +142,34 @@ def test_depth_is_no_danger(depth: int) -> None:
         data = {"error": data}
     signal = Signal.model_construct(channel=Channel.HTTP, text=text, data=data)
     assert Code.UNKNOWN_PROVIDER_ERROR == shipped().classify(envelope(signal)).code
+
+
+TIMED = [
+    f"{a} {b}"
+    for a in ["", "limit reached|", "try again in", "resets", "retrying", "will be back", "cycle ends on"]
+    for b in ["5 s", "3pm (UTC)", "1760000400"]
+]
+
+
+@given(st.lists(st.sampled_from([*TIMED, *WORDS]), max_size=3).map("\n".join))
+def test_words_that_hold_a_time_are_read_for_it(text: str) -> None:
+    """The gate in front of the timing grammar lets everything through that the grammar takes."""
+    clean = text.encode("utf-8", "replace").decode()
+    if hints_from_text(clean, observed_at=None, local_zone=None):
+        reading = shipped().judge(evidence({"channel": "http", "text": clean})).readings[0]
+        assert Mark.TIMED in reading.marks
+
+
+def test_every_timed_report_passes_the_gate() -> None:
+    """The same, for the words that people have seen."""
+    now = datetime(2026, 6, 1, tzinfo=UTC)
+    for line in CORPUS.read_text("utf-8").splitlines():
+        text = json.loads(line)["evidence"]["signals"][0]["text"]
+        if hints_from_text(text, observed_at=now, local_zone="UTC"):
+            assert Mark.TIMED in shipped().judge(evidence({"channel": "http", "text": text})).readings[0].marks, text
+
+
+def test_what_is_sanitised_already_gives_the_same() -> None:
+    """The shortcut of those who sanitise before."""
+    seen = evidence({"channel": "agent_notice", "text": "You've hit your usage limit. Try again in 3 hours."})
+    assert shipped().classify(seen) == shipped().classify(seen, sanitised=True)

@@ -10,7 +10,7 @@ from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.catalogue.matcher import to_re2
 from kandev_routing_sdk.catalogue.views import View, find, views_of
 from kandev_routing_sdk.types import Code, JsonValue
-from tests.catalogue._shipped import classify, evidence
+from tests.catalogue._shipped import classify, evidence, shipped
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
 
@@ -47,7 +47,14 @@ def view(**signal: object) -> View:
 )
 def test_status(signal: dict[str, object], status: int | None) -> None:
     """Said as a status, never a bare number; on stderr only in an agent's words for its provider's answer."""
-    assert status == view(**signal).status
+    assert status == shipped().judge(evidence({"channel": "http", **signal})).views[0].status
+
+
+def test_what_stood_in_somebody_elses_line_is_gone() -> None:
+    """Documents and statuses of another's line are not this signal's."""
+    theirs = 'MCP server x: API Error: 401 {"error": {"type": "authentication_error"}}'
+    (seen,) = shipped().judge(evidence({"channel": "http", "text": f"{theirs}\nyou exceeded your monthly quota"})).views
+    assert ("you exceeded your monthly quota", (), None) == (seen.text, seen.documents, seen.status)
 
 
 def test_documents_in_words() -> None:
@@ -79,7 +86,7 @@ def test_headers() -> None:
     """Names without case; a printed header block is one."""
     assert {"retry-after": "5"} == view(headers={"Retry-After": "5"}).headers
     assert {"x-codex-plan-type": "free"} == view(text="HTTP/2 429\nX-Codex-Plan-Type: free\n\nbody").headers
-    assert {} == view(text="note: HTTP/2 is new\nx-y: z").headers
+    assert {} == view(text="HTTP/ is a protocol\nx-y: z").headers
 
 
 @pytest.mark.parametrize(
