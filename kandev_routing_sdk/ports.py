@@ -32,6 +32,7 @@ __all__ = [
     "Commit",
     "Committed",
     "Downstream",
+    "Interrupted",
     "ProfileSource",
     "Ready",
     "SecretResolver",
@@ -188,6 +189,15 @@ class CallRecord:
     summary: dict[str, JsonValue] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Interrupted:
+    """Calls whose process died."""
+
+    calls: int
+    attempts: tuple[AttemptRecord, ...]
+    """Their attempts that never settled: whose agents may still run."""
+
+
 class Store(Protocol):
     """Durable state. Synchronous; every method is one transaction. Errors: :class:`~kandev_routing_sdk.errors.StoreError`
     and its children; nothing is half written.
@@ -262,8 +272,8 @@ class Store(Protocol):
         """Return one call."""
         ...
 
-    def interrupt_calls(self, *, now: datetime) -> int:
-        """Mark calls whose owner lease ran out as ``interrupted``, stop their routes and return how many (R-UTL-4)."""
+    def interrupt_calls(self, *, now: datetime) -> Interrupted:
+        """Mark calls whose owner lease ran out as ``interrupted`` and stop their routes (R-UTL-4)."""
         ...
 
     def installation_key(self, candidate: InstallationKey) -> InstallationKey:

@@ -31,7 +31,7 @@ from kandev_routing_sdk.settings import EnvironmentSecrets, Settings, load_setti
 from kandev_routing_sdk.spec.adapter import AgentAdapter
 from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.types import ProfileKind
-from kandev_routing_sdk.utility import CallRequest, run_call
+from kandev_routing_sdk.utility import CallRequest, end_orphans, run_call
 
 _SHIPPED = ("kandev_routing_sdk", "kandev_routing_claude", "kandev_routing_codex", "kandev_routing_opencode")
 """Packages whose rules this project's own tests verify; all others are verified when they are loaded (R-CLS-4)."""
@@ -109,7 +109,7 @@ class Router:
             host_scope=scope,
         )
         if not read_only:
-            opened.interrupt_calls(now=clock.now())
+            end_orphans(opened.interrupt_calls(now=clock.now()).attempts)
         return cls(engine, settings, read_only=read_only)
 
     def __enter__(self) -> Self:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from types import MappingProxyType
 from typing import Final, Literal
 
@@ -16,6 +16,7 @@ import anyio
 from kandev_routing_sdk.circuits import Circuit
 from kandev_routing_sdk.conductor.attempt import Attempt, make_attempt, unstarted_report
 from kandev_routing_sdk.conductor.candidates import Field, rejected_of, survey
+from kandev_routing_sdk.conductor.claims import lease_token, new_record, next_try
 from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S, PROBE_LEASE_S, Engine, Tell, Work
 from kandev_routing_sdk.conductor.handover import note_for
 from kandev_routing_sdk.conductor.judge import (
@@ -23,6 +24,7 @@ from kandev_routing_sdk.conductor.judge import (
     Standing,
     Verdict,
     as_failed,
+    facts_of,
     is_empty_answer,
     judge_failure,
     judge_neutral,
@@ -34,7 +36,7 @@ from kandev_routing_sdk.conductor.tasks import alongside, in_thread
 from kandev_routing_sdk.errors import NotAdmitted, StoreUnavailable
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
 from kandev_routing_sdk.evidence.turn import TurnReport
-from kandev_routing_sdk.evidence.updates import AgentUpdate, TextDelta, ThinkingDelta
+from kandev_routing_sdk.evidence.updates import AgentUpdate, TextDelta, ThinkingDelta, ToolCall, ToolResult
 from kandev_routing_sdk.ports import (
     Admit,
     AttemptRecord,
@@ -58,9 +60,7 @@ from kandev_routing_sdk.types import AttemptOutcome, DispatchMark, ProfileKind
 
 _MAX_RESELECT: Final = 32
 """Lost races for a lease before it is called a fault; each one means that somebody else moved on."""
-_NOT_ADMITTED_SPREAD_S: Final = 2.0
-"""How far those who wait for the same lease are spread, so that they do not all come back at once."""
-_DAY: Final = timedelta(hours=24)
+_ANSWERS: Final = (TextDelta, ThinkingDelta, ToolCall, ToolResult)
 _NO_HEALTH: Final[Mapping[str, Circuit]] = MappingProxyType({})
 
 
@@ -73,6 +73,7 @@ class Drive:
         self._tell = tell
         self._ledger = Ledger(engine, tell)
         self._attempt: Attempt | None = None
+        self._answered = anyio.Event()
         self._claimed: tuple[AttemptRecord, Prepared, Lease] | None = None
         self.reports: list[AttemptReport] = []
         self.selection: Selection | None = None
@@ -105,7 +106,7 @@ class Drive:
     async def run(self) -> Route:
         """Go on until the route waits for a deadline or a person, or its turn is done. Waits inside a policy are the caller's."""
         with anyio.CancelScope() as scope:
-            async with alongside(self._ledger.keep_owner(scope, self._probe_token)):
+            async with alongside(self._ledger.keep_owner(scope, self._probe_token), self._book_answers()):
                 while (go_on := self._next()) is not None:
                     await go_on()
         if self._ledger.owner_lost:
@@ -208,7 +209,7 @@ class Drive:
         if transition.after.state is not State.STARTING:
             await self._ledger.commit(transition)
             return
-        record = self._record(transition.after, attempt_id, prepared)
+        record = new_record(self._engine, transition.after, attempt_id, prepared, ordinal=len(self.reports) + 1)
         lease = await self._commit_attempt(
             transition, record, SelectionRecord(generation, prepared.profile.id, selection.to_json())
         )
@@ -230,56 +231,23 @@ class Drive:
         if transition.after.state is not State.RETRYING:
             await self._ledger.commit(transition)
             return
-        record = self._record(transition.after, attempt_id, prepared)
+        record = new_record(self._engine, transition.after, attempt_id, prepared, ordinal=len(self.reports) + 1)
         try:
             lease = await self._commit_attempt(transition, record, None)
         except NotAdmitted as refused:
             await self._ledger.commit(
-                self._ledger.step(Trigger.DUE_NOT_ADMITTED, Facts(deadline=self._next_try(refused.until)))
+                self._ledger.step(
+                    Trigger.DUE_NOT_ADMITTED,
+                    Facts(deadline=next_try(self.route, refused.until, self._engine.ids.uniform())),
+                )
             )
             return
         self._began(record, prepared, lease)
 
-    def _next_try(self, until: datetime | None) -> datetime | None:
-        """When to ask again for a resource that was refused; None beyond what the policy allows (R-CIR-8)."""
-        decision = self.route.decision
-        if until is None or decision is None or decision.deadline is None or decision.policy is None:
-            return None
-        bound = (
-            _DAY
-            if self.route.state is State.RETRY_WAIT
-            else timedelta(seconds=decision.policy.wait_for_reset.max_wait_seconds)
-        )
-        again = until + timedelta(seconds=1 + _NOT_ADMITTED_SPREAD_S * self._engine.ids.uniform())
-        return again if again <= decision.deadline + bound else None
-
-    def _record(self, after: Route, attempt_id: str, prepared: Prepared) -> AttemptRecord:
-        return AttemptRecord(
-            attempt_id=attempt_id,
-            session_id=after.session_id,
-            generation=after.generation,
-            ordinal=len(self.reports) + 1,
-            prompt_number=after.prompt_number,
-            execution_profile_id=prepared.profile.id,
-            profile_version=prepared.profile.version,
-            family=prepared.profile.family,
-            mark=DispatchMark.CLAIMED,
-            resource_keys=prepared.keys,
-            provider_id=prepared.identity.provider_id,
-            model_id=prepared.identity.model_id,
-            catalogue_version=self._engine.catalogue.version,
-            created_at=self._engine.clock.now(),
-            lease_token=self._token(after.generation),
-        )
-
-    def _token(self, generation: int) -> str:
-        """One lease token for a visit, so that the owner's scheduled retry is its circuit's probe (R-CIR-5)."""
-        return f"{self.route.session_id}/{generation}"
-
     async def _commit_attempt(
         self, transition: Transition, record: AttemptRecord, selection: SelectionRecord | None
     ) -> Lease:
-        token = self._token(record.generation)
+        token = lease_token(self.route, record.generation)
         admit = None
         if self._work.kind is ProfileKind.DYNAMIC:
             admit = Admit(record.resource_keys, token, self._engine.owner_id, PROBE_LEASE_S)
@@ -307,6 +275,8 @@ class Drive:
         record, prepared, lease = self._claimed
 
         def emit(update: AgentUpdate) -> None:
+            if isinstance(update, _ANSWERS):
+                self._answered.set()
             self._tell(AgentSaid(record.ordinal, _masked(update, prepared)))
 
         try:
@@ -330,6 +300,16 @@ class Drive:
         # the mark is durable before the prompt can leave: for a headless agent that is before its spawn
         await self._ledger.commit(transition, update_attempt=attempt.dispatching())
 
+    async def _book_answers(self) -> None:
+        """The first sign of an answer closes the circuits that this attempt probes; the turn may take hours (R-CIR-6, R-CIR-8)."""
+        while True:
+            await self._answered.wait()
+            self._answered = anyio.Event()
+            if (attempt := self._attempt) is not None and attempt.lease.held:
+                verdict = judge_success(attempt.record.resource_keys, attempt.lease)
+                attempt.lease = replace(attempt.lease, held=frozenset())
+                await self._ledger.book(verdict.circuits)
+
     async def _prompt(self) -> None:
         assert self._attempt is not None  # noqa: S101  # it was started
         await self._attempt.downstream.prompt(
@@ -346,7 +326,7 @@ class Drive:
         report = attempt.turn.report(now)
         if report.outcome is AttemptOutcome.SUCCESS and not is_empty_answer(report):
             self.text = attempt.prepared.cleaner.known_only(report.text)
-            verdict = judge_success(report, attempt.record.resource_keys, attempt.lease)
+            verdict = judge_success(attempt.record.resource_keys, attempt.lease)
             await self._settle(attempt, report, verdict, self._ledger.step(Trigger.TURN_SUCCEEDED, Facts(), now=now))
             return
         report = as_failed(report)
@@ -362,14 +342,7 @@ class Drive:
         uniform = self._engine.ids.uniform()
         verdict = judge_failure(self._engine.catalogue, report, standing, uniform=uniform, now=now)
         assert verdict.decision is not None  # noqa: S101  # a failure always has one
-        facts = Facts(
-            decision=verdict.decision,
-            classification=verdict.classification,
-            deadline=verdict.decision.deadline,
-            reason=verdict.reason,
-            automatic=verdict.automatic,
-            clean=not report.effects.any_activity and report.effects.complete,
-        )
+        facts = facts_of(verdict, report)
         await self._settle(attempt, report, verdict, self._ledger.step(trigger_for(verdict.decision), facts, now=now))
 
     async def _settle(self, attempt: Attempt, report: TurnReport, verdict: Verdict, transition: Transition) -> None:
@@ -383,7 +356,7 @@ class Drive:
 
     async def _settle_unstarted(self, transition: Transition, record: AttemptRecord, outcome: AttemptOutcome) -> None:
         """Settle an attempt of which nothing was ever started; its leases go back."""
-        token = self._token(record.generation)
+        token = lease_token(self.route, record.generation)
         settled = replace(
             record,
             mark=DispatchMark.SETTLED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kandev_routing_sdk.evidence.model import Effects
+from kandev_routing_sdk.evidence.effects import effect_refusal
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.results import AttemptReport
 from kandev_routing_sdk.route.continuation import ContinuationPackage, render_note
@@ -16,7 +16,7 @@ def note_for(route: Route, reports: Sequence[AttemptReport], cleaner: Sanitiser)
     if not reports:
         return None
     last = reports[-1]
-    happened = any(_did_something(r.effects) for r in reports)
+    happened = any(effect_refusal(r.effects) is not None for r in reports)
     package = ContinuationPackage(
         from_profile=last.execution_profile_id,
         reason=route.reason,
@@ -26,7 +26,3 @@ def note_for(route: Route, reports: Sequence[AttemptReport], cleaner: Sanitiser)
         potentially_effectful=happened or route.potentially_effectful,
     )
     return render_note(package, clean=cleaner.text)
-
-
-def _did_something(effects: Effects) -> bool:
-    return effects.any_activity or not effects.complete

@@ -9,10 +9,11 @@ from typing import Final
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.circuits import ArmedRetry, FailureFact, ResourceIdentity, ResourceKey, keys_of_failure
-from kandev_routing_sdk.evidence.effects import automatic_refusal
+from kandev_routing_sdk.evidence.effects import automatic_refusal, effect_refusal
 from kandev_routing_sdk.evidence.turn import TurnReport
 from kandev_routing_sdk.policy import Decision, DecisionKind, PolicyDocument, evaluate
 from kandev_routing_sdk.ports import CircuitChange, CircuitFailed, CircuitHandedBack, CircuitSucceeded
+from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import Reason, Visit
 from kandev_routing_sdk.types import AttemptOutcome, ErrorClass
 
@@ -42,9 +43,8 @@ class Verdict:
     circuits: tuple[CircuitChange, ...] = ()
 
 
-def judge_success(report: TurnReport, keys: tuple[ResourceKey, ...], lease: Lease) -> Verdict:
-    """A completed turn: the provider answered, so every lease held closes its circuit (R-CIR-6)."""
-    del report
+def judge_success(keys: tuple[ResourceKey, ...], lease: Lease) -> Verdict:
+    """The provider answered, so every lease held closes its circuit (R-CIR-6)."""
     changes = tuple(CircuitSucceeded(k, lease.token) for k in keys if k.key in lease.held)
     return Verdict(AttemptOutcome.SUCCESS, Reason.SUCCEEDED, circuits=changes)
 
@@ -92,6 +92,18 @@ def judge_failure(
         classification=classification,
         decision=decision,
         circuits=_bookings(classification, decision, standing, uniform=uniform, now=now),
+    )
+
+
+def facts_of(verdict: Verdict, report: TurnReport) -> Facts:
+    """Return what the state machine is told of a failure. What is not proven safe is not called so."""
+    return Facts(
+        decision=verdict.decision,
+        classification=verdict.classification,
+        deadline=verdict.decision.deadline if verdict.decision else None,
+        reason=verdict.reason,
+        automatic=verdict.automatic,
+        clean=effect_refusal(report.effects) is None,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
 import anyio
@@ -10,7 +10,15 @@ import anyio
 from kandev_routing_sdk.circuits import Circuit
 from kandev_routing_sdk.conductor.engine import HEARTBEAT_S, OWNER_LEASE_S, Engine, Tell
 from kandev_routing_sdk.conductor.tasks import in_thread
-from kandev_routing_sdk.ports import Admit, AttemptRecord, CircuitChange, Commit, Committed, SelectionRecord
+from kandev_routing_sdk.ports import (
+    Admit,
+    AttemptRecord,
+    CircuitChange,
+    CircuitTransition,
+    Commit,
+    Committed,
+    SelectionRecord,
+)
 from kandev_routing_sdk.results import CircuitChanged
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import Route, Trigger
@@ -74,9 +82,17 @@ class Ledger:
         )
         committed = await in_thread(self._engine.store.commit, commit)
         self._route = committed.route
-        for change in committed.transitions:
-            self._tell(_told(change.after))
+        self._tell_changes(committed.transitions)
         return committed
+
+    async def book(self, circuits: tuple[CircuitChange, ...]) -> None:
+        """Make what was learnt of shared health durable between two transitions; a failure to do so is raised (R-CIR-9)."""
+        now = self._engine.clock.now()
+        self._tell_changes(await in_thread(self._engine.store.change_circuits, circuits, now=now))
+
+    def _tell_changes(self, transitions: Iterable[CircuitTransition]) -> None:
+        for change in transitions:
+            self._tell(_told(change.after))
 
     async def keep_owner(self, scope: anyio.CancelScope, probe_token: Callable[[], str | None]) -> None:
         """Renew ownership, and a running probe's lease. When that fails, cancel ``scope``: an owner that cannot renew ends its

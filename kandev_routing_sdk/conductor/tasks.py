@@ -16,23 +16,31 @@ T = TypeVar("T")
 
 @asynccontextmanager
 async def alongside(*coroutines: Coroutine[object, object, None]) -> AsyncIterator[None]:
-    """Run ``coroutines`` while the block runs, and cancel them when it ends. What the block raises comes out as it is."""
-    problem: Exception | None = None
+    """Run ``coroutines`` while the block runs, and cancel them when it ends.
+
+    What the block raises comes out as it is. What a background task raises ends the block and comes out instead: nothing is
+    swallowed, and no exception group reaches a caller.
+    """
+    problems: list[Exception] = []
     async with anyio.create_task_group() as group:
+
+        async def watched(coroutine: Coroutine[object, object, None]) -> None:
+            try:
+                await coroutine
+            except Exception as raised:  # noqa: BLE001  # raised again below
+                problems.append(raised)
+                group.cancel_scope.cancel()
+
         for coroutine in coroutines:
-            group.start_soon(_await, coroutine)
+            group.start_soon(watched, coroutine)
         try:
             yield
         except Exception as raised:  # noqa: BLE001  # raised again below, outside of the group that would wrap it
-            problem = raised
+            problems.insert(0, raised)
         finally:
             group.cancel_scope.cancel()
-    if problem is not None:
-        raise problem
-
-
-async def _await(coroutine: Coroutine[object, object, None]) -> None:
-    await coroutine
+    if problems:
+        raise problems[0]
 
 
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

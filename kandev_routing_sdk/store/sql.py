@@ -18,11 +18,13 @@ from kandev_routing_sdk.ports import (
     CircuitTransition,
     Commit,
     Committed,
+    Interrupted,
     SelectionRecord,
 )
 from kandev_routing_sdk.route.model import Reason, Route, State
 from kandev_routing_sdk.store import attempts, calls, circuits, keys, migrate, routes
 from kandev_routing_sdk.store.engine import BlockingClock, Database, Transaction
+from kandev_routing_sdk.types import DispatchMark
 
 DEFAULT_TIMEOUT_S = 10.0
 
@@ -137,8 +139,8 @@ class SqlStore:
         """Return one call."""
         return self._database.read(lambda tx: calls.one(tx, call_id))
 
-    def interrupt_calls(self, *, now: datetime) -> int:
-        """Stop utility routes whose owner lease ran out; return how many calls were interrupted."""
+    def interrupt_calls(self, *, now: datetime) -> Interrupted:
+        """Stop utility routes whose owner lease ran out."""
         return self._database.write(lambda tx: _interrupt(tx, now))
 
     # --- installation key ---
@@ -217,8 +219,8 @@ def _commit(tx: Transaction, commit: Commit) -> Committed:
     return Committed(route=route, transitions=transitions, leased=leased, events=events)
 
 
-def _interrupt(tx: Transaction, now: datetime) -> int:
-    interrupted = 0
+def _interrupt(tx: Transaction, now: datetime) -> Interrupted:
+    interrupted, unsettled = 0, list[AttemptRecord]()
     for route in routes.orphaned_utility(tx, now):
         stopped = route.model_copy(
             update={
@@ -235,4 +237,5 @@ def _interrupt(tx: Transaction, now: datetime) -> int:
         )
         routes.write(tx, route, stopped)
         interrupted += calls.interrupt(tx, route.session_id, now)
-    return interrupted
+        unsettled += (a for a in attempts.of_session(tx, route.session_id) if a.mark is not DispatchMark.SETTLED)
+    return Interrupted(interrupted, tuple(unsettled))

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from kandev_routing_sdk.utility.call import CallRequest, run_call
+from kandev_routing_sdk.utility.orphans import end_orphans
 
-__all__ = ["CallRequest", "run_call"]
+__all__ = ["CallRequest", "end_orphans", "run_call"]

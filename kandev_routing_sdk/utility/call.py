@@ -93,10 +93,11 @@ class _Call:
         self._drive = Drive(engine, work, self._tell)
 
     async def run(self) -> CallResult:
-        await self._write(self._record)
         ended: CallOutcome | None = None
         try:
+            # the session comes first: a call without one could never be told from a live one after a crash
             await self._drive.open(self._record.session_id, kind="utility")
+            await self._write(self._record)
             with anyio.move_on_after(self._request.timeout) as limit, anyio.CancelScope() as scope:
                 async with alongside(self._watch_cancel(scope)):
                     await self._until_settled()

@@ -1,0 +1,81 @@
+"""A call's process is killed at every commit boundary: no prompt is repeated, nothing is half written, no agent is left."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from kandev_routing_sdk import Router
+from kandev_routing_sdk.clock import SystemClock
+from kandev_routing_sdk.store import open_store
+from kandev_routing_sdk.testing import FakeClock, ScriptedAdapter
+from kandev_routing_sdk.types import DispatchMark
+from tests.routes._world import World, answers
+from tests.routes.test_endings import alive_in_group
+
+_WRITES = 14
+"""Durable writes of the call below; held by a test, so that no boundary is forgotten."""
+
+
+def build(folder: Path) -> World:
+    """A world in which every kind of write happens: a handover, an answer, and a settled call."""
+    world = World(folder, f"sqlite:///{folder / 'routing.db'}", clock=SystemClock())
+    world.agent("fable", answers().fail_quota(3600))
+    world.agent("sol", answers().tool(line="ran").say("done"))
+    dynamic = {"kind": "dynamic", "name": "Frontier", "candidates": world.candidates}
+    file = {"url": world.url, "folder": str(folder), "profiles": {**world.profiles, "frontier": dynamic}}
+    (folder / "world.json").write_text(json.dumps(file), "utf-8")
+    return world
+
+
+def run(folder: Path, fatal: int, moment: str) -> subprocess.CompletedProcess[str]:
+    """Run the call in a process that dies at write ``fatal`` (0: never)."""
+    command = [sys.executable, "-m", "tests.routes._crash", str(folder / "world.json"), str(fatal), moment]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def dispatched(world: World) -> dict[str, int]:
+    """Count the prompts that really left: an agent whose caller died before it wrote reads an empty one."""
+    return {name: sum(1 for p in agent.prompts if p.prompt) for name, agent in world.agents.items()}
+
+
+def test_every_write_of_the_call_is_known(tmp_path: Path) -> None:
+    """Otherwise the campaign below would miss boundaries."""
+    build(tmp_path)
+    done = run(tmp_path, 0, "after")
+    assert f"writes {_WRITES}" in done.stdout, done
+
+
+@pytest.mark.parametrize("moment", ["before", "after"])
+@pytest.mark.parametrize("fatal", list(range(1, _WRITES + 1)))
+def test_a_kill_at_any_write_repeats_nothing(tmp_path: Path, fatal: int, moment: str) -> None:
+    """Design §6, invariants 1, 3, 4; R-UTL-4: the call is interrupted, never re-armed, and its agent is ended."""
+    world = build(tmp_path)
+    died = run(tmp_path, fatal, moment)
+    assert -9 == died.returncode, died
+    before = dispatched(world)
+    assert all(count <= 1 for count in before.values())
+
+    later = FakeClock(SystemClock().now() + timedelta(minutes=10))
+    with Router.open(world.settings, adapters=[ScriptedAdapter()], plugins=False, clock=later) as router:
+        finished = fatal == _WRITES and moment == "after"
+        started = fatal > 2 or (fatal, moment) == (2, "after")  # noqa: PLR2004  # the session, then the call's record
+        expected = (["success"] if finished else ["interrupted"]) if started else []
+        assert expected == [call.outcome for call in router.calls()]
+        assert before == dispatched(world), "opening a router sends nothing"
+    with open_store(world.url) as store:
+        for route in store.sessions():
+            assert "stopped" == route.state
+            generations = [s.generation for s in store.selections(route.session_id)]
+            assert list(range(1, len(generations) + 1)) == generations
+            for attempt in store.attempts(route.session_id):
+                if before[attempt.execution_profile_id]:
+                    assert attempt.mark is not DispatchMark.CLAIMED, "a prompt left before its mark was durable"
+                if attempt.process_group is not None:
+                    assert [] == alive_in_group(attempt.process_group)
+    assert world.agents["sol"].effects in ([], ["ran"])
