@@ -23,6 +23,7 @@ Values = dict[str, Any]
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
+_COMPACT: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def to_micros(at: datetime) -> int:
@@ -47,7 +48,7 @@ def from_micros_or_none(value: int | None) -> datetime | None:
 
 def to_json(value: object) -> str:
     """Return compact JSON, in ASCII: neither engine gets a NUL or half a surrogate pair to see."""
-    return json.dumps(value, separators=(",", ":"))
+    return _COMPACT(value)
 
 
 def _model(value: BaseModel | None) -> str | None:
