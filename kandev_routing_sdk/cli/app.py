@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import sys
 from typing import Annotated, Final
 
 import typer
@@ -55,19 +53,7 @@ def root(
     ] = False,
 ) -> None:
     """Set up what every command shares."""
-    _log(debug=debug)
     context.obj = Globals(config, store, debug)
-
-
-def _log(*, debug: bool) -> None:
-    """Logs go to standard error. Other packages' logs do not: they may quote what an agent said."""
-    logging.getLogger().addHandler(logging.NullHandler())
-    logger = logging.getLogger("kandev_routing_sdk")
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
-    logger.handlers = [handler]
-    logger.setLevel(logging.DEBUG if debug else logging.WARNING)
-    logger.propagate = False
 
 
 app.command(epilog=run.EPILOGUE)(run.run)

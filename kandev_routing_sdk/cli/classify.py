@@ -48,7 +48,7 @@ def classify(
 ) -> None:
     """Classify what an agent's runtime said: plain text, a JSON evidence record, or one record a line.
 
-    Opens no database. Text is taken as a notice of the agent's runtime on a prompt that was sent.
+    Opens no database. Text is taken as what the agent's runtime says now of a prompt that was sent.
     """
     from kandev_routing_sdk.router import load_catalogue
 
@@ -77,7 +77,12 @@ def print_json_line(document: dict[str, Any]) -> None:
 
 
 def _of_text(text: str, family: str | None) -> dict[str, Any]:
+    """Text is what somebody sees now, so that a wall time in it has a day."""
+    from kandev_routing_sdk.cli.document import utc
+    from kandev_routing_sdk.clock import SystemClock
+
     return {
+        "observed_at": utc(SystemClock().now()),
         "family": family or _TEXT_FAMILY,
         "phase": "prompt_send",
         "signals": [{"channel": "agent_notice", "text": text.strip()}],

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from kandev_routing_sdk.cli.output import Interrupted, ReaderGone, error_document, error_line, print_json
@@ -24,7 +26,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = hoisted(sys.argv[1:] if argv is None else argv)
     options = _options(arguments)
     try:
-        return _run(arguments)
+        with _logs_on_stderr(debug="--debug" in options):
+            return _run(arguments)
     except ReaderGone:
         # whoever read our output has enough; nothing may be flushed to it when Python ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -40,6 +43,25 @@ def _run(arguments: Sequence[str]) -> int:
 
     result: object = app(list(arguments), prog_name="kandev-routing", standalone_mode=False)
     return result if isinstance(result, int) else 0
+
+
+@contextmanager
+def _logs_on_stderr(*, debug: bool) -> Iterator[None]:
+    """Logs go to standard error. Other packages' logs go nowhere: they may quote what an agent said."""
+    root, ours = logging.getLogger(), logging.getLogger("kandev_routing_sdk")
+    before = ours.level, ours.propagate
+    nowhere, handler = logging.NullHandler(), logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    root.addHandler(nowhere)
+    ours.addHandler(handler)
+    ours.setLevel(logging.DEBUG if debug else logging.WARNING)
+    ours.propagate = False
+    try:
+        yield
+    finally:
+        root.removeHandler(nowhere)
+        ours.removeHandler(handler)
+        ours.level, ours.propagate = before
 
 
 def _report(problem: Exception, *, as_json: bool) -> int:

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from kandev_routing_sdk.cli import main
+from tests.cli._world import Ran, World
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+Here = Callable[..., Ran]
+
+
+@pytest.fixture
+def here(world: World, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Here:
+    """The command line in this very process: as :meth:`World.run`, but many times faster."""
+    monkeypatch.chdir(world.folder)
+    monkeypatch.syspath_prepend(world.plugins)
+    for name, value in world.environ().items():
+        monkeypatch.setenv(name, value)
+
+    def run(*arguments: str, stdin: str = "") -> Ran:
+        file = world.folder.parent / "stdin"
+        file.write_text(stdin, "utf-8")
+        with file.open(encoding="utf-8") as opened:
+            monkeypatch.setattr("sys.stdin", opened)
+            capfd.readouterr()
+            code = main(arguments)
+        out, err = capfd.readouterr()
+        return Ran(code, out, err)
+
+    return run
