@@ -64,8 +64,8 @@ def recording(name: str) -> dict[str, Any]:
 
 def lines_of(record: dict[str, Any]) -> Iterator[StdoutLine | StderrLine]:
     """Both streams in the order of time; the sort is stable, so that each stream keeps its own order."""
-    out = [(t, StdoutLine(line)) for t, line in record["stdout_lines"]]
-    err = [(t, StderrLine(line)) for t, line in record["stderr_lines"]]
+    out: list[tuple[float, StdoutLine | StderrLine]] = [(t, StdoutLine(line)) for t, line in record["stdout_lines"]]
+    err: list[tuple[float, StdoutLine | StderrLine]] = [(t, StderrLine(line)) for t, line in record["stderr_lines"]]
     yield from (line for _, line in sorted([*out, *err], key=lambda entry: entry[0]))
 
 
