@@ -200,11 +200,11 @@ class AcpDownstream:
         settle(turn, asked_to_cancel=self._asked_to_end(), clock=self._clock, otherwise=otherwise)
 
     async def _end(self, child: Child) -> None:
-        with anyio.CancelScope(shield=True):
+        try:
             await child.stop()
+        finally:
             if self._watcher is not None:
                 self._watcher.cancel()
-                await asyncio.gather(self._watcher, return_exceptions=True)
             if self._wire is not None:
                 self._wire.close()
 

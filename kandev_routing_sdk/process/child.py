@@ -11,6 +11,7 @@ import asyncio
 import os
 import signal
 import subprocess
+import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -80,6 +81,36 @@ def _popen(argv: Sequence[str], environ: Mapping[str, str], cwd: Path) -> subpro
         raise LaunchError(f"the agent's executable {Path(argv[0]).name!r} could not be started: {reason}") from exc
 
 
+class _Launch:
+    """Starts a process in a thread; one that nobody waits for any more is ended there.
+
+    A caller may be cancelled by other means than anyio's (``asyncio.timeout``): no shield holds that off.
+    """
+
+    def __init__(self, argv: Sequence[str], environ: Mapping[str, str], cwd: Path) -> None:
+        self._how = (argv, environ, cwd)
+        self._lock = threading.Lock()
+        self._abandoned = False
+        self._popen: subprocess.Popen[bytes] | None = None
+
+    def __call__(self) -> subprocess.Popen[bytes] | None:
+        with self._lock:
+            if not self._abandoned:
+                self._popen = _popen(*self._how)
+            return self._popen
+
+    def abandon(self) -> None:
+        """End what was started, or start nothing (blocking for as long as a start takes)."""
+        with self._lock:
+            self._abandoned = True
+            if self._popen is not None:
+                signal_group(self._popen.pid, signal.SIGKILL)
+                self._popen.wait()
+                for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
+                    if pipe is not None:
+                        pipe.close()
+
+
 class Child:
     """A running agent. Made by :meth:`spawn`; every one must be given to :meth:`stop`."""
 
@@ -110,9 +141,8 @@ class Child:
         self._wake = asyncio.Event()
         self._close_when_written = False
         self._exited = asyncio.Event()
-        self._stopping = asyncio.Lock()
+        self._ending: asyncio.Task[ExitStatus] | None = None
         self._empty = False
-        self._status: ExitStatus | None = None
         self._pipes = [p for p in (popen.stdin, popen.stdout, popen.stderr) if p is not None]
         for pipe in self._pipes:
             os.set_blocking(pipe.fileno(), False)
@@ -144,8 +174,13 @@ class Child:
         """
         started_at = clock.now()
         marks = await anyio.to_thread.run_sync(markers, attempt_id)
-        # not abandoned on cancellation: a process that was started must be known
-        popen = await anyio.to_thread.run_sync(_popen, argv, {**environ, **marks}, cwd)
+        launch = _Launch(argv, {**environ, **marks}, cwd)
+        try:
+            popen = await anyio.to_thread.run_sync(launch)
+        except asyncio.CancelledError:
+            launch.abandon()  # a process that was started must be known
+            raise
+        assert popen is not None  # noqa: S101  # it was not abandoned
         return cls(popen, marks=marks, started_at=started_at, limits=limits, on_stdout=on_stdout, on_stderr=on_stderr)
 
     # Standard input -----------------------------------------------------------------------------------------------------
@@ -283,19 +318,26 @@ class Child:
     async def interrupt(self) -> None:
         """Send SIGINT to the group, as a terminal would."""
         await self._look()
-        if self._status is None:
+        if self._ending is None:
             signal_group(self.process_group, signal.SIGINT)
 
     async def stop(self) -> ExitStatus:
-        """End and reap the whole group, and tools in sessions of their own; idempotent and shielded. EOF, TERM, KILL, each wait
-        bounded.
+        """End and reap the whole group, and tools in sessions of their own: EOF, TERM, KILL, each wait bounded.
+
+        Idempotent. Finishes also when the caller is cancelled meanwhile, by whatever means; the cancellation is then raised.
         """
+        if self._ending is None:
+            self._ending = asyncio.create_task(self._stop(), name="agent stop")
+        cancelled: asyncio.CancelledError | None = None
         with anyio.CancelScope(shield=True):
-            async with self._stopping:
-                if self._status is None:
-                    self._status = await self._stop()
-        assert self._status is not None  # noqa: S101  # set above, by this call or by another
-        return self._status
+            while not self._ending.done():
+                try:
+                    await asyncio.wait({self._ending})
+                except asyncio.CancelledError as exc:
+                    cancelled = exc
+        if cancelled is not None:
+            raise cancelled
+        return self._ending.result()
 
     @property
     def gone(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import resource
 from collections.abc import Iterator
@@ -514,6 +515,28 @@ async def test_a_cancelled_scope_in_mid_turn_leaves_nobody(tmp_path: Path) -> No
             scope.cancel()
     assert driven.nobody_left
     assert not any(stat.alive for pid in agent.children if (stat := read_stat(pid)) is not None)
+
+
+@pytest.mark.parametrize("moment", ["start", "prompt"])
+async def test_other_cancellations_than_anyios_leave_nobody(tmp_path: Path, moment: str) -> None:
+    """``asyncio.timeout`` and ``Task.cancel()`` pierce every shield."""
+    hang = ScriptBuilder().ignore_signals().child(own_session=True).say("x").hang(deaf=True)
+    agent = ScriptedAgent(tmp_path / "a", hang)
+    if moment == "start":
+        agent.at("initialize", hang)
+    driven = acp(agent)
+    task = asyncio.create_task(driven.run())
+    while not agent.children:  # noqa: ASYNC110  # the agent is another process
+        await anyio.sleep(0.02)
+    for _ in range(4):
+        task.cancel()
+        await anyio.sleep(0.1)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert driven.nobody_left
+    assert not any(stat.alive for pid in agent.children if (stat := read_stat(pid)) is not None)
+    await anyio.sleep(0)
+    assert [] == [t for t in asyncio.all_tasks() if t.get_name().startswith("agent ")]
 
 
 async def test_a_secret_is_cleaned_from_frames_and_standard_error(tmp_path: Path) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
 import resource
+import subprocess
+import time
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import anyio
 import pytest
 
 from kandev_routing_sdk.evidence.turn import TurnRecord
+from kandev_routing_sdk.process import child as child_module
 from kandev_routing_sdk.process.group import read_stat
 from kandev_routing_sdk.spec.adapter import AgentEvent, LaunchPlan
 from kandev_routing_sdk.testing import ScriptBuilder, ScriptedAgent
@@ -213,6 +218,45 @@ async def test_a_cancelled_scope_leaves_nobody(tmp_path: Path) -> None:
             await driven.first_sign()
             scope.cancel()
     assert driven.nobody_left
+
+
+async def test_other_cancellations_than_anyios_leave_nobody(tmp_path: Path) -> None:
+    """``asyncio.timeout`` and ``Task.cancel()`` pierce every shield."""
+    agent = ScriptedAgent(
+        tmp_path / "a", ScriptBuilder().ignore_signals().child(own_session=True).say("x").hang(deaf=True)
+    )
+    driven = drive(headless(agent))
+    task = asyncio.create_task(driven.downstream.prompt("x", driven.turn))
+    await driven.first_sign()
+    for _ in range(4):
+        task.cancel()
+        await anyio.sleep(0.1)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert driven.nobody_left
+    assert not any(stat.alive for pid in agent.children if (stat := read_stat(pid)) is not None)
+
+
+async def test_a_spawn_that_is_cancelled_leaves_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[subprocess.Popen[bytes]] = []
+    spawn = child_module._popen
+
+    def slow(*how: Any) -> subprocess.Popen[bytes]:
+        started.append(spawn(*how))
+        time.sleep(0.3)
+        return started[0]
+
+    monkeypatch.setattr(child_module, "_popen", slow)
+    agent = ScriptedAgent(tmp_path / "a", ScriptBuilder().hang(deaf=True))
+    driven = drive(headless(agent))
+    task = asyncio.create_task(driven.downstream.prompt("x", driven.turn))
+    while not started:  # noqa: ASYNC110  # started in a thread: there is no event to wait for
+        await anyio.sleep(0.01)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert -9 == started[0].returncode
+    assert Delivery.NOT_SENT is driven.turn.effects.delivery
 
 
 async def test_cancel_before_the_prompt_starts_nothing(tmp_path: Path) -> None:

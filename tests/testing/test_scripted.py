@@ -87,6 +87,19 @@ def test_without_a_script_it_says_how_to_use_it() -> None:
     assert (2, True) == (done.returncode, "usage:" in done.stderr)
 
 
+@pytest.mark.parametrize(
+    ("text", "said"), [("{", "cannot be read"), ('{"start": [{"do": "dance"}]}', "'dance' that does not exist")]
+)
+def test_a_wrong_script_is_named(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(text, "utf-8")
+    command = [sys.executable, "-m", "kandev_routing_sdk.testing.scripted", str(path), "--headless"]
+    done = subprocess.run(command, input="", capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_the_agent_needs_only_the_standard_library(tmp_path: Path) -> None:
     """It starts fast, and in whatever environment a profile gives it."""
     code = (

@@ -21,7 +21,11 @@ def main(argv: list[str]) -> int:
     if not paths:
         sys.stderr.write("usage: python -m kandev_routing_sdk.testing.scripted SCRIPT [--headless]\n")
         return 2
-    script = Script(Path(paths[0]))
+    try:
+        script = Script(Path(paths[0]))
+    except (OSError, ValueError) as exc:
+        sys.stderr.write(f"the script {paths[0]} cannot be read: {exc}\n")
+        return 2
     script.log("start")
     return run_headless(script) if "--headless" in argv else AcpAgent(script).run()
 

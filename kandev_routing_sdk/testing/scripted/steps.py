@@ -70,7 +70,9 @@ class Performer:
     def perform(self, steps: list[Step]) -> None:
         """Do every step in order."""
         for step in steps:
-            action: Callable[[Step], None] = getattr(self, f"_do_{step['do']}")
+            action: Callable[[Step], None] | None = getattr(self, f"_do_{step['do']}", None)
+            if action is None:
+                raise SystemExit(f"the script has a step {step['do']!r} that does not exist")
             action(step)
         raise Over({"stopReason": "end_turn", **({"usage": self._usage} if self._usage else {})})
 
