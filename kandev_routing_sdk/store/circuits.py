@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Final, assert_never
+from typing import Any, Final, assert_never
 
 import sqlalchemy as sa
 
@@ -45,8 +45,12 @@ _ADD: Final = insert_if_missing(CIRCUITS)
 _UPDATE: Final = update(CIRCUITS, _C.key == where("key"), without=("key",))
 _HELD: Final = sa.select(CIRCUITS).where(_C.probe_token == where("token")).order_by(_C.key).with_for_update()
 _ALL: Final = sa.select(CIRCUITS).order_by(_C.key)
-_BY_KEY: Final = {size: sa.select(CIRCUITS).where(one_of(_C.key, size)).order_by(_C.key) for size in _SIZES}
-_LOCKED: Final = {size: statement.with_for_update() for size, statement in _BY_KEY.items()}
+_BY_KEY: Final[Mapping[int, sa.Select[Any]]] = {
+    size: sa.select(CIRCUITS).where(one_of(_C.key, size)).order_by(_C.key) for size in _SIZES
+}
+_LOCKED: Final[Mapping[int, sa.Select[Any]]] = {
+    size: statement.with_for_update() for size, statement in _BY_KEY.items()
+}
 
 
 def view(tx: Transaction, keys: Iterable[str], *, lock: bool = False) -> dict[str, Circuit]:

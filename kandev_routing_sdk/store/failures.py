@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import sqlite3
+from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final
 
@@ -59,8 +60,8 @@ def from_os_error(error: OSError, label: str) -> StoreError:
 
 # --- SQLite: the primary result code is the low byte ---
 
-_BUSY: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-_READ_ONLY: Final = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}
+_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_READ_ONLY: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH})
 
 
 def from_sqlite(error: BaseException, label: str) -> tuple[StoreError, Retry]:
@@ -86,9 +87,9 @@ def from_sqlite(error: BaseException, label: str) -> tuple[StoreError, Retry]:
 
 # --- PostgreSQL: SQLSTATE ---
 
-_RETRYABLE: Final = {"40001", "40P01", "55P03"}
-_GOING_DOWN: Final = {"57P01", "57P02", "57P03", "57P05"}
-_STATES: Final = {
+_RETRYABLE: Final = frozenset({"40001", "40P01", "55P03"})
+_GOING_DOWN: Final = frozenset({"57P01", "57P02", "57P03", "57P05"})
+_STATES: Final[Mapping[str, str]] = {
     "3D000": "does not exist: create it, or correct `url` under [store] in the configuration",
     "53100": "cannot be written, the disk is full; nothing was changed: free some space on the server",
     "53300": "takes no more connections: raise max_connections, or close some",

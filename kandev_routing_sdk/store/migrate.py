@@ -7,6 +7,7 @@ IMMEDIATE transaction on SQLite, an advisory lock on PostgreSQL.
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -24,7 +25,7 @@ VERSIONS: Final = ("0001",)
 HEAD: Final = VERSIONS[-1]
 FOLDER: Final = Path(__file__).parent / "migrations"
 
-_NAME: Final = {"name": VERSION_TABLE}
+_NAME: Final[Mapping[str, str]] = {"name": VERSION_TABLE}
 _SQLITE_HAS: Final = sa.text("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name")
 _POSTGRESQL_HAS: Final = sa.text("SELECT 1 WHERE to_regclass(:name) IS NOT NULL")
 _VERSION: Final[sa.Select[tuple[str]]] = sa.select(sa.column("version_num")).select_from(sa.table(VERSION_TABLE))
