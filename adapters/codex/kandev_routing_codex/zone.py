@@ -36,5 +36,5 @@ def _below_folder(path: str) -> str:
 def _known(name: str) -> str | None:
     try:
         return ZoneInfo(name).key
-    except (ValueError, OSError):  # no such zone, or a rule such as ``CET-1CEST``
+    except (KeyError, ValueError, OSError):  # no such zone, or a rule such as ``CET-1CEST``
         return None
