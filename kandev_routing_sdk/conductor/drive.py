@@ -36,7 +36,14 @@ from kandev_routing_sdk.conductor.tasks import alongside, in_thread
 from kandev_routing_sdk.errors import NotAdmitted, StoreUnavailable
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
 from kandev_routing_sdk.evidence.turn import TurnReport
-from kandev_routing_sdk.evidence.updates import AgentUpdate, TextDelta, ThinkingDelta, ToolCall, ToolResult
+from kandev_routing_sdk.evidence.updates import (
+    AgentUpdate,
+    CapabilitiesUpdate,
+    TextDelta,
+    ThinkingDelta,
+    ToolCall,
+    ToolResult,
+)
 from kandev_routing_sdk.ports import (
     Admit,
     AttemptRecord,
@@ -382,6 +389,15 @@ class Drive:
 
 def _masked(update: AgentUpdate, prepared: Prepared) -> AgentUpdate:
     """What a caller sees live never holds a known secret; shapes are left alone, for they may be the answer."""
-    if isinstance(update, TextDelta | ThinkingDelta):
-        return replace(update, text=prepared.cleaner.known_only(update.text))
-    return update
+    cleaner = prepared.cleaner
+    match update:
+        case TextDelta(text) | ThinkingDelta(text):
+            return replace(update, text=cleaner.known_only(text))
+        case ToolCall(tool_id, title):  # what the agent's runtime names is not the answer
+            return ToolCall(cleaner.known_only(tool_id), cleaner.text(title))
+        case ToolResult(tool_id):
+            return replace(update, tool_id=cleaner.known_only(tool_id))
+        case CapabilitiesUpdate(capabilities):
+            return CapabilitiesUpdate({name: cleaner.value(value) for name, value in capabilities.items()})
+        case _:
+            return update

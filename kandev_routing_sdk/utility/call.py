@@ -162,7 +162,6 @@ class _Call:
     async def _finish(self, ended: CallOutcome | None) -> CallResult:
         settled = self._drive.route
         conclusion = conclude(settled, self._drive.reports, self._drive.selection, ended)
-        await self._drive.stop()
         result = self._result(conclusion)
         last = result.attempts[-1] if result.attempts else None
         cause = last.classification.code if last and last.classification else None
@@ -183,6 +182,7 @@ class _Call:
                 ended_at=self._engine.clock.now(),
             )
         )
+        await self._drive.stop()  # after the record: a call whose route is still open can be told to have been interrupted
         self._tell(CallEnded(result))
         return result
 

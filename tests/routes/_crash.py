@@ -1,6 +1,6 @@
 """Runs one call in this process and kills it (SIGKILL) just before or just after its Nth durable write.
 
-    python -m tests.routes._crash WORLD.json N before|after
+python -m tests.routes._crash WORLD.json N before|after
 """
 
 from __future__ import annotations
