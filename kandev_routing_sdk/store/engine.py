@@ -142,7 +142,7 @@ class Database:
         self.missing = False
         """Read-only, and there is nothing yet: an empty database in memory stands for it."""
         self._compiled: dict[Statement, _Compiled] = {}
-        self._reached = False
+        self._reached = self._closed = False
         parsed = _parse(url)
         if parsed.get_backend_name() == "sqlite":
             path = Path(parsed.database or "")
@@ -177,6 +177,8 @@ class Database:
         return self._persist(work, writing=True)
 
     def _persist(self, work: Callable[[Transaction], T], *, writing: bool) -> T:
+        if self._closed:
+            raise StoreUnavailable(f"{self.label} was closed; nothing was changed: open it again")
         started = self._clock.monotonic()
         try:
             return self._once(work, writing=writing)
@@ -217,19 +219,20 @@ class Database:
             return result
         except self._driver_errors as error:
             judged = self.judge(error, connection)
-            if judged.retry is Retry.RECONNECT:
-                if connection is not None:
-                    connection.invalidate()
-                    connection = None
-                self.engine.dispose()
-                if committing:
-                    raise failures.lost_in_commit(self.label) from None
+            lost = judged.retry is Retry.RECONNECT
+            if lost and connection is not None:
+                connection.invalidate()
+                connection = None
+            if lost and committing:
+                raise failures.lost_in_commit(self.label) from None
             # Whoever was never reached is more likely named wrongly than about to come back.
-            if judged.retry is Retry.NO or not self._reached:
+            if judged.retry is Retry.NO or (lost and not self._reached):
                 raise judged.error from None
             raise judged from None
         finally:
-            if connection is not None:
+            if connection is not None and self._closed:
+                connection.invalidate()
+            elif connection is not None:
                 connection.close()  # rolls back what was not committed
 
     @property
@@ -249,7 +252,8 @@ class Database:
         return Again(*failures.from_postgresql(error, self.label, lost=lost))
 
     def close(self) -> None:
-        """Close every idle connection."""
+        """Close every connection, those in use as soon as they come back. Everything later is refused."""
+        self._closed = True
         self.engine.dispose()
 
     def forget(self) -> None:

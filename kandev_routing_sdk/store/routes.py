@@ -31,11 +31,9 @@ _ADVANCE: Final = update(
 _LOAD: Final = _ROUTE.where(_C.session_id == where("session_id"))
 _NEWEST_FIRST: Final = _ROUTE.order_by(*_NEWEST).limit(where("limit"))
 _IN_STATES: Final = _ROUTE.where(one_of(_C.state, len(State))).order_by(*_NEWEST).limit(where("limit"))
-_ORPHANED_UTILITY: Final = (
-    _ROUTE.where(_C.kind == "utility", _C.owner_until <= where("now"), _C.state != State.STOPPED.value)
-    .order_by(_C.session_id)
-    .with_for_update()
-)
+_ORPHANED: Final = (_C.kind == "utility", _C.owner_until <= where("now"), _C.state != State.STOPPED.value)
+_ANY_ORPHAN: Final = sa.select(_C.session_id).where(*_ORPHANED).limit(1)
+_ORPHANED_UTILITY: Final = _ROUTE.where(*_ORPHANED).order_by(_C.session_id).with_for_update()
 
 _RENEW: Final = (
     sa.update(SESSIONS)
@@ -90,6 +88,11 @@ def newest(tx: Transaction, states: Sequence[State] | None, limit: int) -> list[
         known = dict.fromkeys(state.value for state in states)
         rows = tx.rows(_IN_STATES, {"where_limit": limit, **padded(known, len(State))})
     return [codec.decode_route(row) for row in rows]
+
+
+def has_orphans(tx: Transaction, now: datetime) -> bool:
+    """Return whether there is a utility route whose owner lease ran out."""
+    return tx.row(_ANY_ORPHAN, {"where_now": codec.to_micros(now)}) is not None
 
 
 def orphaned_utility(tx: Transaction, now: datetime) -> list[Route]:

@@ -10,9 +10,10 @@ import pytest
 
 from kandev_routing_sdk.binding import new_installation_key
 from kandev_routing_sdk.errors import StaleRevision
+from kandev_routing_sdk.ports import Interrupted
 from kandev_routing_sdk.route.model import Reason, State
 from kandev_routing_sdk.store import SqlStore, open_store
-from tests.store._values import NOW, advance, call, create, route
+from tests.store._values import NOW, advance, attempt, call, create, route
 
 
 @pytest.fixture
@@ -73,11 +74,13 @@ def test_calls_without_a_living_owner_are_interrupted(store: SqlStore) -> None:
     store.save_call(replace(ENDED, call_id="ended", session_id="lost"))
     others = {name: store.load(name) for name in ("alive", "session", "done")}
 
-    assert 1 == store.interrupt_calls(now=NOW).calls
+    store.commit(advance(store.load("lost") or route(), to={}, new_attempt=attempt(session_id="lost")))
+
+    assert Interrupted(1, (attempt(session_id="lost"),)) == store.interrupt_calls(now=NOW)
 
     stopped = store.load("lost")
     assert stopped is not None
-    assert (State.STOPPED, Reason.CALL_ENDED, 2) == (stopped.state, stopped.reason, stopped.revision)
+    assert (State.STOPPED, Reason.CALL_ENDED, 3) == (stopped.state, stopped.reason, stopped.revision)
     assert (None, None, None, False) == (
         stopped.owner_id,
         stopped.deadline,

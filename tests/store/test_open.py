@@ -7,6 +7,7 @@ import pickle
 import sqlite3
 import stat
 import tempfile
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from alembic.script import ScriptDirectory
 
 from kandev_routing_sdk.binding import new_installation_key
 from kandev_routing_sdk.errors import ConfigError, SchemaTooNew, StoreError, StoreReadOnly, StoreUnavailable
-from kandev_routing_sdk.store import migrate, open_store
+from kandev_routing_sdk.store import migrate, open_store, routes
 from kandev_routing_sdk.store.tables import METADATA, VERSION_TABLE
 from tests.store import _racers
 from tests.store._race import CONTEXT
@@ -434,3 +435,39 @@ def test_errors_pickle(sqlite_url: str) -> None:
         open_store(sqlite_url)
     again = pickle.loads(pickle.dumps(caught.value))
     assert (type(caught.value), str(caught.value)) == (type(again), str(again))
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_closed_store_says_so(database_url: str, read_only: bool) -> None:
+    store = open_store(database_url, read_only=read_only)
+    store.close()
+    store.close()
+    with pytest.raises(StoreUnavailable, match="was closed"):
+        store.load("s1")
+
+
+def test_closing_does_not_wait_for_a_transaction_and_does_not_tear_it(database_url: str) -> None:
+    store = open_store(database_url)
+    first = store.commit(create()).route
+
+    def closes(tx: Any) -> Any:
+        store.close()
+        return routes.write(tx, first, first)
+
+    assert 2 == store._database.write(closes).revision
+    with open_store(database_url) as again:
+        assert 2 == (again.load("s1") or first).revision
+
+
+def test_a_schema_change_in_the_way_is_waited_for(sqlite_url: str) -> None:
+    """The very first connection may meet a lock as well."""
+    open_store(sqlite_url).close()
+    other = sqlite3.connect(path_of(sqlite_url), isolation_level=None, check_same_thread=False)
+    other.execute("PRAGMA journal_mode=DELETE")
+    other.execute("BEGIN EXCLUSIVE")
+    timer = threading.Timer(0.3, other.execute, ("COMMIT",))
+    timer.start()
+    with open_store(sqlite_url) as store:
+        assert [] == store.sessions()
+    timer.join()
+    other.close()
