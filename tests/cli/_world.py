@@ -38,6 +38,7 @@ class World:
         self.database = folder / "state" / "routing.db"
         self.url = f"sqlite:///{self.database}"
         self.profiles: dict[str, Any] = {}
+        self.agents: dict[str, ScriptedAgent] = {}
 
     def install(self, name: str, text: str) -> None:
         """Install a plugin as pip would: a module and its entry point."""
@@ -51,6 +52,7 @@ class World:
         """Add a concrete profile that runs a scripted agent with an account of its own."""
         agent = ScriptedAgent(self.folder.parent / "agents" / profile_id, *answers)
         options = {"provider_id": f"{profile_id}-provider", "account": f"{profile_id}-account", **fields.pop("options", {})}
+        self.agents[profile_id] = agent
         self.profiles[profile_id] = agent.profile(options=options, **fields)
         return agent
 

@@ -1,0 +1,60 @@
+"""``circuits`` and ``calls``: what is remembered, and how a person changes it (R-CIR-7, R-UTL-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kandev_routing_sdk.testing import ScriptBuilder
+from tests.cli._world import Ran, World
+
+
+def test_a_limit_is_remembered_shown_and_reset(world: World, here: Callable[..., Ran]) -> None:
+    fable = world.agent("fable", ScriptBuilder().fail_quota(7200), ScriptBuilder().say("again"))
+    world.dynamic("fable")
+    world.configure()
+    assert "no circuit has ever opened\n" == here("circuits").out
+    assert 75 == here("run", "frontier", "hi", "-q").code
+    (circuit,) = here("circuits", "--json").document["circuits"]
+    assert ("account", "open", "quota_limited", 1, False) == tuple(
+        circuit[k] for k in ("scope", "state", "code", "failures", "action_required")
+    )
+    assert "probe_token" not in circuit
+    listed = here("circuits").out.splitlines()
+    assert [circuit["key"], "account", "open", "quota_limited"] == listed[1].split("\t")[:4]
+    assert 75 == here("run", "frontier", "hi", "-q").code
+    assert 1 == len(fable.prompts)
+    ran = here("circuits", "reset", circuit["key"])
+    assert (0, f"{circuit['key']}: closed\n") == (ran.code, ran.out), ran
+    assert (0, "again\n") == ((again := here("run", "frontier", "hi", "-q")).code, again.out)
+
+
+def test_a_retry_makes_it_due_and_closes_nothing_unseen(world: World, here: Callable[..., Ran]) -> None:
+    world.agent("fable", ScriptBuilder().fail_auth(), ScriptBuilder().say("logged in"))
+    world.dynamic("fable")
+    world.configure()
+    assert 79 == here("run", "frontier", "hi", "-q").code
+    (circuit,) = here("circuits", "--json").document["circuits"]
+    assert circuit["action_required"]
+    assert "a person has to act" in here("circuits").out
+    changed = here("circuits", "retry", circuit["key"], "--json").document["circuit"]
+    assert ("open", False) == (changed["state"], changed["action_required"])
+    assert (0, "logged in\n") == ((ran := here("run", "frontier", "hi", "-q")).code, ran.out), ran
+    assert ["closed"] == [c["state"] for c in here("circuits", "--json").document["circuits"]]
+
+
+def test_calls_are_listed_newest_first_without_prompt_or_answer(world: World, here: Callable[..., Ran]) -> None:
+    world.agent("fable", ScriptBuilder().say("zq-answer").usage(5, 7), ScriptBuilder().fail_context())
+    world.configure()
+    assert "there is no call yet\n" == here("calls").out
+    assert 0 == here("run", "fable", "zq-prompt", "-q").code
+    assert 1 == here("run", "fable", "zq-prompt", "-q").code
+    newest, oldest = here("calls", "--json").document["calls"]
+    assert ("failed", 1, "context_exhausted") == (newest["outcome"], newest["exit_code"], newest["code"])
+    assert ("success", 0, "fable", 5, 7) == tuple(
+        oldest[k] for k in ("outcome", "exit_code", "execution_profile_id", "input_tokens", "output_tokens")
+    )
+    assert [newest["call_id"]] == [c["call_id"] for c in here("calls", "--limit", "1", "--json").document["calls"]]
+    assert oldest == here("calls", "show", oldest["call_id"], "--json").document["call"]
+    assert "outcome: success" in here("calls", "show", oldest["call_id"]).out
+    assert 3 == len(here("calls").out.splitlines())
+    assert not [name for name, data in world.files().items() if b"zq-answer" in data or b"zq-prompt" in data]
