@@ -46,9 +46,9 @@ class ScriptBuilder:
         """End the turn with this stop reason (the end of the steps is ``end_turn``)."""
         return self.do("stop", reason=reason)
 
-    def sleep(self, seconds: float) -> Self:
-        """Wait; a cancel ends the turn."""
-        return self.do("sleep", seconds=seconds)
+    def sleep(self, seconds: float, *, deaf: bool = False) -> Self:
+        """Wait; a cancel ends the turn, unless the agent is ``deaf`` to it."""
+        return self.do("sleep", seconds=seconds, deaf=deaf)
 
     def update(self, update: Json, *, times: int = 1) -> Self:
         """Send a session update of any shape."""

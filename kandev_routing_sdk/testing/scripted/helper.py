@@ -47,7 +47,8 @@ class ScriptedAgent:
     @property
     def command(self) -> list[str]:
         """The agent's executable and first arguments."""
-        return [sys.executable, "-m", "kandev_routing_sdk.testing.scripted", str(self._file.path)]
+        # -P: a workspace with a module of a standard name does not break the agent
+        return [sys.executable, "-P", "-m", "kandev_routing_sdk.testing.scripted", str(self._file.path)]
 
     def answers(self, *answers: ScriptBuilder) -> None:
         """Add answers to the next prompts."""

@@ -143,13 +143,13 @@ class Performer:
     # Misbehaving --------------------------------------------------------------------------------------------------------
 
     def _do_sleep(self, step: Step) -> None:
-        if self._cancelled.wait(step["seconds"]):
+        if step.get("deaf"):
+            threading.Event().wait(step["seconds"])
+        elif self._cancelled.wait(step["seconds"]):
             raise Over({"stopReason": "cancelled"})
 
     def _do_hang(self, step: Step) -> None:
-        if step.get("deaf"):
-            threading.Event().wait(_FOREVER_S)
-        self._do_sleep({"seconds": _FOREVER_S})
+        self._do_sleep({"seconds": _FOREVER_S, "deaf": step.get("deaf", False)})
 
     def _do_ignore_signals(self, step: Step) -> None:
         for name in step.get("signals", ["SIGTERM", "SIGINT"]):

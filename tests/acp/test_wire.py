@@ -1,0 +1,78 @@
+"""No line of standard output stops the conversation (R-EVI-3)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kandev_routing_sdk.acp.extractor import StandardAcpExtractor
+from kandev_routing_sdk.acp.messages import prompt
+from kandev_routing_sdk.acp.wire import Wire
+from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord
+from kandev_routing_sdk.process.feed import TurnFeed
+from kandev_routing_sdk.process.limits import DEFAULT_LIMITS
+from kandev_routing_sdk.process.lines import Line
+from kandev_routing_sdk.spec.adapter import LaunchPlan
+from kandev_routing_sdk.types import Transport
+from tests.acp.test_extractor import JSON
+from tests.process._drive import PlainCleaner
+
+PLAN = LaunchPlan(transport=Transport.ACP, argv=("a",), environ={}, cwd=Path(), descriptor=None, provider_id=None)
+METHODS = st.sampled_from(["session/update", "session/request_permission", "fs/read_text_file", "_x/y", ""]) | JSON
+PARAMS = st.fixed_dictionaries(
+    {},
+    optional={"sessionId": st.sampled_from(["s", "other"]) | JSON, "update": JSON, "toolCall": JSON, "options": JSON},
+)
+MESSAGES = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": st.sampled_from([1, 2, "1"]) | JSON,
+        "method": METHODS,
+        "params": PARAMS | JSON,
+        "result": JSON,
+        "error": JSON,
+    },
+)
+LINES = st.builds(Line, MESSAGES.map(json.dumps) | JSON.map(json.dumps) | st.text(max_size=30), st.booleans())
+
+
+async def converse(lines: list[Line]) -> tuple[Wire, TurnRecord]:
+    turn = TurnRecord(TurnContext(family="x"), PlainCleaner(), lambda _: None)
+    wire = Wire(PLAN, TurnFeed(StandardAcpExtractor(), turn, None, DEFAULT_LIMITS), DEFAULT_LIMITS)
+    wire.session_id = "s"
+    wire.turn_to(TurnFeed(StandardAcpExtractor(), turn, None, DEFAULT_LIMITS))
+    turn.sent()
+    answer = wire.peer.request(prompt("s", "Hi"))
+    for line in lines:
+        await wire.on_stdout(line)
+    wire.close()
+    await answer
+    return wire, turn
+
+
+@settings(max_examples=300)
+@given(st.lists(LINES, max_size=6))
+def test_whatever_comes_nothing_raises(lines: list[Line]) -> None:
+    wire, turn = asyncio.run(converse(lines))
+    assert not wire.feed.broken.is_set()
+    assert len(lines) == wire.lines
+    assert turn.effects is not None
+
+
+@given(
+    st.lists(
+        st.dictionaries(st.sampled_from(["sessionUpdate", "x"]), st.text(max_size=5), max_size=2),
+        min_size=1,
+        max_size=3,
+    )
+)
+def test_what_another_session_says_is_counted_and_ignored(updates: list[dict[str, Any]]) -> None:
+    """R-EVI-4."""
+    message = [{"method": "session/update", "params": {"sessionId": "other", "update": update}} for update in updates]
+    wire, turn = asyncio.run(converse([Line(json.dumps(m), truncated=False) for m in message]))
+    assert (len(updates), True) == (wire.stale, turn.effects.complete)
