@@ -122,18 +122,22 @@ def kill_process(stat: ProcessStat) -> None:
 class Kin:
     """The processes of one attempt: its group, those that carry its markers, and every descendant seen so far.
 
-    ``own_group``: whether the group's number is known to be still ours, so that it may be signalled.
+    ``own_group``: whether the group's number is known to be still ours, so that it may be signalled. ``since``: when the first of
+    them started, in ticks; nobody older is looked at.
     """
 
-    def __init__(self, group: int, marks: Mapping[str, str], *, own_group: bool = True) -> None:
+    def __init__(self, group: int, marks: Mapping[str, str], *, own_group: bool = True, since: int = 0) -> None:
         self._group = group
         self._marks = marks
         self._own_group = own_group
+        self._since = since
         self._seen: set[tuple[int, int]] = set()
 
     def look(self) -> list[ProcessStat]:
         """Return those that can still act (blocking); nobody where there is no ``/proc``."""
-        processes = live_processes() if has_proc() else []
+        if self._own_group and (leader := read_stat(self._group)) is not None:
+            self._since = leader.start_ticks
+        processes = [s for s in live_processes() if s.start_ticks >= self._since] if has_proc() else []
         family = {self._group} if self._own_group else set()
         found: dict[int, ProcessStat] = {}
         for stat in processes:
@@ -177,13 +181,21 @@ async def end_kin(kin: Kin, timeout_s: float) -> bool:
     return empty
 
 
-def _started_at(stat: ProcessStat) -> float | None:
-    """Epoch seconds at which a process started."""
+def _booted_at() -> float | None:
+    """Epoch seconds from which ticks are counted."""
     with suppress(OSError, ValueError, IndexError):
         for line in (_PROC / "stat").read_text("ascii", "replace").splitlines():
             if line.startswith("btime "):
-                return int(line.split()[1]) + stat.start_ticks / os.sysconf("SC_CLK_TCK")
+                return float(line.split()[1])
     return None
+
+
+def _ticks_at(at: datetime | None) -> int:
+    """The earliest tick that may be meant by ``at``; 0 when that cannot be told."""
+    booted = _booted_at()
+    if at is None or booted is None:
+        return 0
+    return max(0, int((at.timestamp() - _START_TOLERANCE_S - booted) * os.sysconf("SC_CLK_TCK")))
 
 
 def _group_is_ours(group: int, started_at: datetime | None, attempt_id: str) -> bool | None:
@@ -201,10 +213,10 @@ def _group_is_ours(group: int, started_at: datetime | None, attempt_id: str) -> 
         return False
     if any(carries(member.pid, {ATTEMPT_MARKER: attempt_id}) for member in members):
         return True
-    leader = read_stat(group)
-    began = _started_at(leader) if leader is not None else None
-    if began is None or started_at is None:
+    leader, booted = read_stat(group), _booted_at()
+    if leader is None or booted is None or started_at is None:
         return None
+    began = booted + leader.start_ticks / os.sysconf("SC_CLK_TCK")
     return abs(began - started_at.timestamp()) <= _START_TOLERANCE_S
 
 
@@ -220,7 +232,8 @@ async def reap_group(
     gone = False
     with anyio.CancelScope(shield=True):
         ours = await anyio.to_thread.run_sync(_group_is_ours, process_group, started_at, attempt_id)
-        kin = Kin(process_group, {ATTEMPT_MARKER: attempt_id}, own_group=ours is True)
+        since = await anyio.to_thread.run_sync(_ticks_at, started_at)
+        kin = Kin(process_group, {ATTEMPT_MARKER: attempt_id}, own_group=ours is True, since=since)
         if ours:
             await anyio.to_thread.run_sync(kin.look)
             # time to end its tools by itself
