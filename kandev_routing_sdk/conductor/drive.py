@@ -89,6 +89,11 @@ class Drive:
         self.stop_reason: str | None = None
 
     @property
+    def begun(self) -> bool:
+        """Whether the session was created."""
+        return self._ledger.begun
+
+    @property
     def route(self) -> Route:
         """The route as it was last committed."""
         return self._ledger.route

@@ -111,7 +111,8 @@ class _Call:
                 suppress(RoutingError),
             ):  # what ended the call is what its caller hears of
                 await self._drive.abandon()
-                await self._finish(CallOutcome.CANCELLED)
+                if self._drive.begun:
+                    await self._finish(CallOutcome.CANCELLED)
             raise
         if ended is not None:
             with anyio.CancelScope(shield=True):

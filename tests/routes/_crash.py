@@ -1,4 +1,4 @@
-"""Runs one call in this process and kills it (SIGKILL) just before or just after its Nth durable write.
+"""Runs one call in this process, and may kill it (SIGKILL) just before or just after its Nth durable write (0: never).
 
 python -m tests.routes._crash WORLD.json N before|after
 """
@@ -27,12 +27,12 @@ class CrashingStore:
         self._store, self._fatal, self._moment = store, fatal, moment
         self.writes = 0
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401  # a stand-in for every method
+    def __getattr__(self, name: str) -> Any:  # a stand-in for every method
         method = getattr(self._store, name)
         if name not in WRITES:
             return method
 
-        def write(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401  # as above
+        def write(*args: Any, **kwargs: Any) -> Any:  # as above
             self.writes += 1
             fatal = self.writes == self._fatal
             if fatal and self._moment == "before":
@@ -53,10 +53,11 @@ def main() -> None:
     store: Any = CrashingStore(open_store(world["url"]), int(sys.argv[2]), sys.argv[3])
     with Router.open(settings, adapters=[ScriptedAdapter()], plugins=False, store=store) as router:
         try:
-            router.route_once("frontier", "do it", timeout=60, cwd=world["folder"])
+            result = router.route_once("frontier", "do it", timeout=60, cwd=world["folder"])
         except CallFailed as failed:
-            print(failed.result.outcome)
-    print(f"writes {store.writes}")
+            result = failed.result
+    done = {"outcome": result.outcome, "by": result.execution_profile_id, "writes": getattr(store, "writes", 0)}
+    print(json.dumps(done))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -76,6 +79,19 @@ class World:
     def of(self, kind: type[Any]) -> list[Any]:
         """The progress of one kind, in order."""
         return [p for p in self.told if isinstance(p, kind)]
+
+    def write(self) -> Path:
+        """Write what another process needs to make calls in this world."""
+        dynamic = {"kind": "dynamic", "name": "Frontier", "candidates": self.candidates}
+        file = {"url": self.url, "folder": str(self.folder), "profiles": {**self.profiles, "frontier": dynamic}}
+        path = self.folder / "world.json"
+        path.write_text(json.dumps(file), "utf-8")
+        return path
+
+    def start(self) -> subprocess.Popen[str]:
+        """Start a process of its own that makes one call."""
+        command = [sys.executable, "-m", "tests.routes._crash", str(self.write()), "0", "after"]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def prompts(self) -> dict[str, int]:
         """How many prompts each agent really got."""

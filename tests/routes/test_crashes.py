@@ -27,9 +27,7 @@ def build(folder: Path) -> World:
     world = World(folder, f"sqlite:///{folder / 'routing.db'}", clock=SystemClock())
     world.agent("fable", answers().fail_quota(3600))
     world.agent("sol", answers().tool(line="ran").say("done"))
-    dynamic = {"kind": "dynamic", "name": "Frontier", "candidates": world.candidates}
-    file = {"url": world.url, "folder": str(folder), "profiles": {**world.profiles, "frontier": dynamic}}
-    (folder / "world.json").write_text(json.dumps(file), "utf-8")
+    world.write()
     return world
 
 
@@ -48,7 +46,7 @@ def test_every_write_of_the_call_is_known(tmp_path: Path) -> None:
     """Otherwise the campaign below would miss boundaries."""
     build(tmp_path)
     done = run(tmp_path, 0, "after")
-    assert f"writes {_WRITES}" in done.stdout, done
+    assert {"outcome": "success", "by": "sol", "writes": _WRITES} == json.loads(done.stdout), done
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -67,7 +65,7 @@ def test_a_kill_at_any_write_repeats_nothing(tmp_path: Path, fatal: int, moment:
             _WRITES - 1,
             "after",
         )  # the record comes before the route's end
-        started = fatal > 2 or (fatal, moment) == (2, "after")  # noqa: PLR2004  # the session, then the call's record
+        started = fatal > 2 or (fatal, moment) == (2, "after")  # the session, then the call's record
         expected = (["success"] if finished else ["interrupted"]) if started else []
         assert expected == [call.outcome for call in router.calls()]
         assert before == dispatched(world), "opening a router sends nothing"

@@ -1,0 +1,80 @@
+"""Several processes and one store: what one learns all know, and one of them finds out whether a resource is back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kandev_routing_sdk.clock import SystemClock
+from kandev_routing_sdk.store import open_store
+from kandev_routing_sdk.types import CircuitState
+from tests.routes._world import World, answers
+
+
+def finish(*processes: subprocess.Popen[str]) -> list[dict[str, Any]]:
+    """Wait for processes and return what each printed."""
+    found = []
+    for process in processes:
+        out, err = process.communicate(timeout=90)
+        assert out, err
+        found.append(json.loads(out))
+    return found
+
+
+@pytest.fixture
+def shared(tmp_path: Path, database_url: str) -> World:
+    """A world on each back end, in real time."""
+    return World(tmp_path / "world", database_url, clock=SystemClock())
+
+
+def test_an_open_circuit_is_known_to_every_process_and_one_probes_it(shared: World) -> None:
+    """R-CIR-6: while open, a second process sends nothing; once due, two started together send exactly one."""
+    shared.folder.mkdir()
+    shared.agent("fable", answers().fail_quota(6), answers().sleep(6).say("back"))
+    (first,) = finish(shared.start())
+    assert "waiting" == first["outcome"]
+    (second,) = finish(shared.start())
+    assert "waiting" == second["outcome"]
+    assert {"fable": 1} == shared.prompts(), "while it is open nobody asks"
+
+    with open_store(shared.url) as store:
+        (circuit,) = store.circuits()
+    assert circuit.deadline is not None
+    time.sleep(max(0.0, (circuit.deadline - SystemClock().now()).total_seconds()) + 0.1)
+    outcomes = sorted(done["outcome"] for done in finish(shared.start(), shared.start()))
+    assert ["success", "waiting"] == outcomes
+    assert {"fable": 2} == shared.prompts(), "exactly one probe"
+    with open_store(shared.url) as store:
+        assert [CircuitState.CLOSED] == [c.state for c in store.circuits()]
+
+
+def test_the_loser_of_a_probe_takes_an_alternative(shared: World) -> None:
+    """R-CIR-8: other sessions skip meanwhile."""
+    shared.folder.mkdir()
+    shared.agent("fable", answers().fail_quota(4), answers().sleep(6).say("back"))
+    shared.agent("sol", answers().say("done"))
+    (first,) = finish(shared.start())
+    assert ("success", "sol") == (first["outcome"], first["by"])
+    with open_store(shared.url) as store:
+        (circuit,) = store.circuits()
+    assert circuit.deadline is not None
+    time.sleep(max(0.0, (circuit.deadline - SystemClock().now()).total_seconds()) + 0.1)
+    assert ["fable", "sol"] == sorted(done["by"] for done in finish(shared.start(), shared.start()))
+    assert 2 == shared.prompts()["fable"]
+
+
+def test_eight_processes_share_one_database(shared: World) -> None:
+    """R-PRF-6: every call has its own generations; nobody fails for being one of many."""
+    shared.folder.mkdir()
+    shared.agent("fable", answers().say("done"))
+    assert ["success"] * 8 == [done["outcome"] for done in finish(*(shared.start() for _ in range(8)))]
+    assert {"fable": 8} == shared.prompts()
+    with open_store(shared.url) as store:
+        routes = store.sessions()
+        assert [1] * 8 == [route.generation for route in routes]
+        assert 8 == len({route.session_id for route in routes})
