@@ -25,6 +25,8 @@ from kandev_routing_sdk.types import Channel, Code, Confidence, Delivery, ErrorC
 
 MAX_EXCERPT_BYTES: Final = 4096
 _ERROR_STATUS: Final = 400
+_LEAD: Final = 512
+"""Characters of one endless line that an excerpt shows before the words that decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +142,22 @@ class Catalogue:
             retry_after=hint.retry_after if hint else None,
             reset_at=hint.reset_at if hint else None,
             hint=_provenance(hint, clean),
-            safe_excerpt=_excerpt(shown, clean),
+            safe_excerpt=self._excerpt(shown, rule, clean),
             because=because,
         )
+
+    def _excerpt(self, view: View | None, rule: Rule | None, clean: Callable[[str], str]) -> str | None:
+        """Return the words to show: all of them, or of more than fit those from the line that decided."""
+        if view is None:
+            return None
+        words = view.text
+        if not words and view.signal.data is not None:
+            words = _printed(view.signal.data)
+        words = clean(words)
+        if len(words) > MAX_EXCERPT_BYTES and rule is not None:
+            at = self._matcher.where(rule, words)
+            words = words[max(words.rfind("\n", 0, at) + 1, at - _LEAD) :]
+        return excerpt(words, MAX_EXCERPT_BYTES) if words.strip() else None
 
 
 def _as_it_is(text: str) -> str:
@@ -153,15 +168,6 @@ def _provenance(hint: TimingHint | None, clean: Callable[[str], str]) -> HintPro
     if hint is None:
         return None
     return HintProvenance(source=hint.source, written=clean(hint.written), zone=hint.zone)
-
-
-def _excerpt(view: View | None, clean: Callable[[str], str]) -> str | None:
-    if view is None:
-        return None
-    words = view.text
-    if not words and view.signal.data is not None:
-        words = _printed(view.signal.data)
-    return excerpt(clean(words), MAX_EXCERPT_BYTES) if words.strip() else None
 
 
 def _printed(data: JsonValue) -> str:

@@ -117,7 +117,7 @@ class Matcher:
         self._plain_fields = [r for r in self._structured if not r.foreign]
         self._regexes: dict[str, Any] = {}
         for rule in rules:
-            for pattern in (*map(to_re2, rule.patterns), *map(exact_to_re2, rule.exact)):
+            for pattern in _patterns(rule):
                 self._add(pattern, rule)
             for regex in (c.regex for alternative in rule.structured for c in alternative if c.regex is not None):
                 self._regexes[regex] = self._compile(to_re2(regex), rule)
@@ -146,6 +146,11 @@ class Matcher:
         interim = Mark.INTERIM in marks or any(_interim_document(d) for d in view.documents)
         matches = tuple(Match(r, view, interim=interim) for r in (*theirs, *dict.fromkeys(hits)))
         return Reading(view, whole, matches, marks)
+
+    def where(self, rule: Rule, text: str) -> int:
+        """Return where in ``text`` the words of ``rule`` begin; 0 for a rule that reads fields."""
+        found = (self._compile(p, rule).search(text) for p in _patterns(rule))
+        return min((f.start() for f in found if f is not None), default=0)
 
     def _own_lines(self, view: View) -> tuple[View, list[Rule]]:
         """Return ``view`` without the lines that are somebody else's, and the rules that say so."""
@@ -218,6 +223,10 @@ class Matcher:
             raise CatalogueError(
                 f"{where}: the pattern {pattern.removeprefix('(?m)')!r} is not RE2: {reason}"
             ) from None
+
+
+def _patterns(rule: Rule) -> list[str]:
+    return [*map(to_re2, rule.patterns), *map(exact_to_re2, rule.exact)]
 
 
 def _interim_document(document: Any) -> bool:  # noqa: ANN401  (any JSON)

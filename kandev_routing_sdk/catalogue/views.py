@@ -41,7 +41,8 @@ _PROVIDER_STATUS: Final = re2.compile(
 )
 """An agent's words for its provider's answer."""
 _ANY_STATUS: Final = re2.compile(
-    r"(?i)(?:\bhttp(?:/\d(?:\.\d)?)?(?: status)?:?|\bstatus(?:[_ ]?code)?[\"']?\s*[=:]?|\berror: [45]\d\d(?: ))\s*[(\[]?([1-5]\d\d)\b"
+    r"(?i)(?:\bhttp(?:/\d(?:\.\d)?)?(?: status)?:?|\bstatus(?:[_ ]?code)?[\"']?\s*[=:]?|\berror: [45]\d\d(?: ))"
+    r"\s*[(\[]?([1-5]\d\d)\b"
 )
 """Words that anybody may use: not on stderr, where anybody may speak."""
 _STATUS_PATHS: Final = (

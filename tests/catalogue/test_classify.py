@@ -481,6 +481,15 @@ def test_excerpts_are_sanitised_and_bounded(channel: str) -> None:
     assert len(found.safe_excerpt.encode()) <= 4096
 
 
+@pytest.mark.parametrize("noise", ["compiling crate\n", "compiling crate "], ids=["lines", "one line"])
+def test_an_excerpt_shows_what_decided(noise: str) -> None:
+    """Wherever it stands in more than an excerpt holds."""
+    found = said(noise * 600 + LIMIT + " " + noise * 600, "agent_notice")
+    assert found.safe_excerpt is not None
+    assert LIMIT in found.safe_excerpt
+    assert len(found.safe_excerpt.encode()) <= 4096
+
+
 def test_a_field_without_words_is_shown_as_it_is() -> None:
     """An excerpt is never empty where there was something."""
     assert '{"type": "odd"}' == classify({"channel": "stdout_event", "data": {"type": "odd"}}).safe_excerpt
