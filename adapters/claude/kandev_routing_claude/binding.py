@@ -16,7 +16,7 @@ from kandev_routing_sdk.spec import CredentialBindingDescriptor, LaunchRequest
 
 VENDOR_HOST: Final = "api.anthropic.com"
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
-_BASE_URLS: Final = {"bedrock": "ANTHROPIC_BEDROCK_BASE_URL", "vertex": "ANTHROPIC_VERTEX_BASE_URL"}
+_BASE_URLS: Final[Mapping[str, str]] = {"bedrock": "ANTHROPIC_BEDROCK_BASE_URL", "vertex": "ANTHROPIC_VERTEX_BASE_URL"}
 
 
 @dataclass(frozen=True, slots=True)

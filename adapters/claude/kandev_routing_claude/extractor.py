@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -18,6 +17,7 @@ from kandev_routing_claude.failure import (
     spoken_by_runtime,
     verdict_of,
 )
+from kandev_routing_claude.lines import event_of
 from kandev_routing_claude.text import AnswerText
 from kandev_routing_sdk.spec import AgentEvent, Channel, Exited, JsonValue, Signal, StderrLine, StdoutLine, TurnRecord
 
@@ -69,11 +69,8 @@ class ClaudeExtractor:
                 self._exited(turn)
 
     def _stdout(self, line: str, turn: TurnRecord) -> None:
-        try:
-            event: JsonValue = json.loads(line)
-        except ValueError:
-            event = None
-        if not isinstance(event, dict):
+        event = event_of(line)
+        if event is None:
             self._foreign_line(line, turn)
             return
         self._spoke = True

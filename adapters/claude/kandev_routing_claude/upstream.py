@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+_DEFAULT_PORTS: Final[Mapping[str, int]] = {"http": 80, "https": 443}
 _PLAIN_SEGMENT: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,31}")
 _OPAQUE: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{16,}")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kandev_routing_claude.launch import MODES, OPTION_FLAGS, PERMISSION_KEYS
 from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, Problem, Transport
 
-_RESERVED: Final = {
+_RESERVED: Final[Mapping[str, str]] = {
     "-p": "the adapter sets it",
     "--print": "the adapter sets it",
     "--output-format": "the adapter sets it",

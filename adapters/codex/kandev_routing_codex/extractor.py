@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from kandev_routing_codex.lines import event_of
 from kandev_routing_codex.wording import before_response, retry_of, status_of
 from kandev_routing_sdk.spec import AgentEvent, Channel, Exited, JsonValue, Signal, StderrLine, StdoutLine, TurnRecord
 
@@ -64,11 +64,8 @@ class CodexExtractor:
                 self._exited(turn)
 
     def _stdout(self, line: str, turn: TurnRecord) -> None:
-        try:
-            event: JsonValue = json.loads(line)
-        except ValueError:
-            event = None
-        if not isinstance(event, dict):
+        event = event_of(line)
+        if event is None:
             self._foreign_line(line, turn)
             return
         handler = self._handlers.get(_str(event.get("type")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kandev_routing_codex.launch import MODES, PERMISSION_KEYS
@@ -12,7 +12,7 @@ from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, Problem, Transpo
 
 _KEY: Final = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 _SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
-_RESERVED: Final = {
+_RESERVED: Final[Mapping[str, str]] = {
     "exec": "the adapter sets it",
     "resume": "sessions are the router's",
     "fork": "sessions are the router's",
@@ -31,7 +31,7 @@ _RESERVED: Final = {
     "--": "the prompt goes to standard input",
     "--ephemeral": "sessions are the router's",
 }
-_OWN_OPTIONS: Final = {
+_OWN_OPTIONS: Final[Mapping[str, str]] = {
     "model": "use `model`",
     "sandbox_mode": "use `mode`",
     "mcp_servers": "use `mcp`",
