@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kandev_routing_sdk.cli.common import AsJson, Globals, Profile, examples, globals_of, read_text
+from kandev_routing_sdk.cli.common import AsJson, Profile, examples, globals_of, read_text
 from kandev_routing_sdk.cli.output import note, print_json, print_text
 from kandev_routing_sdk.errors import UsageError
+
+if TYPE_CHECKING:
+    from kandev_routing_sdk.settings import Settings
 
 EPILOGUE: Final = examples(
     'kandev-routing run frontier "Fix the failing test"',
@@ -60,7 +64,7 @@ def run(
     settings = options.settings()  # a configuration that cannot be used is told before standard input is waited for
     settings.profile(profile)
     text = _prompt(prompt, prompt_file)
-    raise typer.Exit(_run(options, profile, text, folder, timeout, as_json=as_json, quiet=quiet))
+    raise typer.Exit(_run(settings, profile, text, folder, timeout, as_json=as_json, quiet=quiet))
 
 
 def _prompt(prompt: str | None, file: Path | None) -> str:
@@ -76,17 +80,18 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
 
 
 def _run(
-    options: Globals, profile: str, prompt: str, cwd: Path, timeout: float | None, *, as_json: bool, quiet: bool
+    settings: Settings, profile: str, prompt: str, cwd: Path, timeout: float | None, *, as_json: bool, quiet: bool
 ) -> int:
     from kandev_routing_sdk.cli.calling import Order, call
     from kandev_routing_sdk.cli.document import result_document
     from kandev_routing_sdk.cli.output import error_line
     from kandev_routing_sdk.cli.progress import Narrator, attribution
     from kandev_routing_sdk.clock import SystemClock
+    from kandev_routing_sdk.router import Router
 
-    names = {i: p.name for i, p in options.settings().profiles.items()}
+    names = {i: p.name for i, p in settings.profiles.items()}
     narrator = Narrator(_silent if quiet else note, names, SystemClock().now)
-    ended = call(options.router, Order(profile, prompt, cwd, timeout), narrator)
+    ended = call(partial(Router.open, settings), Order(profile, prompt, cwd, timeout), narrator)
     if as_json:
         print_json(result_document(ended.result, ended.exit_code))
     elif ended.failure is None:

@@ -51,7 +51,11 @@ class World:
     def agent(self, profile_id: str, *answers: ScriptBuilder, **fields: Any) -> ScriptedAgent:
         """Add a concrete profile that runs a scripted agent with an account of its own."""
         agent = ScriptedAgent(self.folder.parent / "agents" / profile_id, *answers)
-        options = {"provider_id": f"{profile_id}-provider", "account": f"{profile_id}-account", **fields.pop("options", {})}
+        options = {
+            "provider_id": f"{profile_id}-provider",
+            "account": f"{profile_id}-account",
+            **fields.pop("options", {}),
+        }
         self.agents[profile_id] = agent
         self.profiles[profile_id] = agent.profile(options=options, **fields)
         return agent

@@ -34,14 +34,17 @@ def test_the_whole_corpus_is_answered_in_order(here: Callable[..., Ran]) -> None
     assert [r["id"] for r in records] == [r["id"] for r in results]
     validator = jsonschema.Draft202012Validator(result_schema())
     assert [] == [e.message for r in results for e in validator.iter_errors(r)]
-    wrong = [r["id"] for r, given in zip(records, results, strict=True) if r["negative"] and given["class"] != "unclassified"]
+    wrong = [
+        r["id"] for r, given in zip(records, results, strict=True) if r["negative"] and given["class"] != "unclassified"
+    ]
     assert [] == wrong
 
 
 def test_results_come_as_the_records_do(world: World) -> None:
     """One may hold the pipe open and read each answer."""
     process = world.start("classify", "--jsonl", stdin=subprocess.PIPE)
-    assert process.stdin is not None and process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout is not None
     for number in ("a", "b"):
         process.stdin.write(_record(number) + "\n")
         process.stdin.flush()
@@ -114,7 +117,9 @@ def test_one_record_as_json(here: Callable[..., Ran]) -> None:
 
 def test_bare_evidence_and_a_family_from_outside(here: Callable[..., Ran]) -> None:
     evidence = {"phase": "prompt_send", "signals": [{"channel": "agent_notice", "text": LIMIT}]}
-    assert "quota_limited" == here("classify", "--family", "codex", "--json", stdin=json.dumps(evidence)).document["code"]
+    assert (
+        "quota_limited" == here("classify", "--family", "codex", "--json", stdin=json.dumps(evidence)).document["code"]
+    )
     failed = here("classify", "--json", stdin=json.dumps(evidence))
     assert (65, "bad_input") == (failed.code, failed.document["error"]["code"])
     assert "evidence.family is missing" in failed.document["error"]["message"]
@@ -143,7 +148,8 @@ def test_a_reader_that_leaves_ends_it_quietly(world: World) -> None:
     environ = world.environ()
     command = [sys.executable, "-m", "kandev_routing_sdk", "classify", "--jsonl", str(file)]
     process = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     process.stdout.readline()
     process.stdout.close()
     err = process.stderr.read()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -38,7 +39,7 @@ def test_the_demo_shows_a_failover_and_what_it_taught(alone: World, here: Callab
     assert "skipped Fable: account resource: quota_limited; until " in second
     assert "answered by Sol (scripted, south, sol-1); attempt 1; passed over: Fable (circuit open)" in second
     assert {} == alone.files()
-    assert [] == os.listdir(os.environ["TMPDIR"])
+    assert [] == list(Path(os.environ["TMPDIR"]).iterdir())
 
 
 def test_the_demo_as_a_document(alone: World, here: Callable[..., Ran]) -> None:

@@ -63,7 +63,9 @@ def test_the_commented_examples_load_too(tmp_path: Path) -> None:
     text = starter([], {})
     head, note, tail = text.partition("# NOTE:")
     freed = "\n".join(
-        line.removeprefix("# ") if line.startswith(("# [", "# family", "# name", "# kind", "# profile", "# policy")) else line
+        line.removeprefix("# ")
+        if line.startswith(("# [", "# family", "# name", "# kind", "# profile", "# policy"))
+        else line
         for line in tail.splitlines()[2:]
     )
     path = tmp_path / "kandev-routing.toml"
@@ -112,7 +114,9 @@ def test_doctor_is_content_where_a_run_would_work(world: World, here: Callable[.
     assert {} == world.files()
 
 
-def test_doctor_says_where_each_setting_came_from(world: World, here: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_says_where_each_setting_came_from(
+    world: World, here: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """R-CLI-2: flag, then environment, then file, then default."""
     world.agent("sol")
     world.configure()
@@ -148,7 +152,9 @@ def test_doctor_names_a_broken_plugin(world: World, here: Callable[..., Ran]) ->
     assert "plugin broken_plugin could not be loaded: RuntimeError: kaputt" in ran.out
 
 
-def test_doctor_runs_agents_only_for_their_version(world: World, here: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_runs_agents_only_for_their_version(
+    world: World, here: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Other families' variables are not shown to them."""
     monkeypatch.setenv("OTHER_API_KEY", "zq-other-key")
     _install(world, "/bin/sh", "-c", "echo v1.2.3 $OTHER_API_KEY; touch started")

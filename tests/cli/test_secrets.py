@@ -30,7 +30,9 @@ def _leaky(*, works_first: bool) -> ScriptBuilder:
         # what nobody understands may have been work: only the last candidate may say it
         steps.update({"sessionUpdate": f"unknown {LITERAL}", "x": ALL}).garbage(f"no message: {ALL}")
         steps.say(f"I use {LITERAL} and {ARGUMENT}").tool(f"curl -H {REFERENCE} {FRAME}", line="effect")
-    return steps.fail_with(-32603, f"API Error: 529 Overloaded {ALL}", {"status": 529, "body": {"key": ALL, "detail": ALL}})
+    return steps.fail_with(
+        -32603, f"API Error: 529 Overloaded {ALL}", {"status": 529, "body": {"key": ALL, "detail": ALL}}
+    )
 
 
 def _fields() -> dict[str, Any]:
@@ -60,7 +62,9 @@ def _check(world: World, *texts: str) -> None:
     assert {} == {name: found for name, data in world.files().items() if (found := _held_by(data))}
 
 
-def test_no_output_of_the_command_line_and_no_byte_of_the_state_holds_one(leaky: World, here: Callable[..., Ran]) -> None:
+def test_no_output_of_the_command_line_and_no_byte_of_the_state_holds_one(
+    leaky: World, here: Callable[..., Ran]
+) -> None:
     """Rows, events, logs, documents, the error line: at the most talkative setting."""
     ran = here("run", "frontier", "hi", "--json", "--debug")
     assert 79 == ran.code, ran
@@ -95,7 +99,8 @@ def test_no_exception_and_no_event_holds_one(
             router.route_once("frontier", "hi", on_progress=told.append, cwd=leaky.folder)
         events = router._engine.store.events()
         attempts = [a for s in router._engine.store.sessions() for a in router._engine.store.attempts(s.session_id)]
-    assert events and attempts
+    assert events
+    assert attempts
     raised = failed.value
     shown = [str(raised), repr(raised), repr(raised.result), "".join(traceback.format_exception(raised))]
     shown += [repr(e) for e in events] + [repr(a) for a in attempts] + [repr(settings), repr(router)]

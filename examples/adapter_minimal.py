@@ -1,0 +1,147 @@
+"""An adapter in one file: a headless agent that reads a prompt on standard input and writes JSON lines.
+
+To install it, put it into a distribution with this entry point, and run ``kandev-routing doctor``::
+
+    [project.entry - points.kandev_routing_sdk]
+    minimal = "adapter_minimal"
+
+The agent says ``{"type": "say", "text": …}`` and ends with ``{"type": "end"}``, or with
+``{"type": "fail", "status": 429, "message": …}`` and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from kandev_routing_sdk.spec import (
+    AgentAdapter,
+    AgentEvent,
+    Channel,
+    CredentialBindingDescriptor,
+    ExecutableNotFound,
+    Exited,
+    Extractor,
+    FoundAgent,
+    LaunchPlan,
+    LaunchRequest,
+    RuleText,
+    Signal,
+    StderrLine,
+    StdoutLine,
+    Transport,
+    TurnRecord,
+    hookimpl,
+)
+
+_RULES = """
+released = "2026.11"
+provider = "minimal"
+families = ["minimal"]
+
+[[rule]]
+id = "minimal.quota.1"
+code = "quota_limited"
+channels = ["stdout_event"]
+pattern = ["the tank is empty"]
+positive = ["The tank is empty, refill in 2 hours"]
+negative = ["The tank is half full"]
+correlation = [{ channel = "assistant_text", text = "The tank is empty" }]
+redaction = ["The tank is empty, «user1@example.com»"]
+"""
+
+
+class MinimalAdapter(AgentAdapter):
+    """Knows how the agent is started, whose credential it uses, and what its words mean. Decides nothing."""
+
+    family: ClassVar[str] = "minimal"
+    label: ClassVar[str] = "Minimal agent"
+    transports: ClassVar[tuple[Transport, ...]] = (Transport.HEADLESS,)
+    inherits: ClassVar[tuple[str, ...]] = ("MINIMAL_*",)
+
+    def plan(self, request: LaunchRequest) -> LaunchPlan:
+        """Resolve a launch; start nothing."""
+        command = request.profile.command or ("minimal-agent",)
+        found = shutil.which(command[0], path=request.environ.get("PATH"))
+        if found is None:
+            raise ExecutableNotFound(f"{command[0]} is not on PATH; install it, or set command in the profile")
+        return LaunchPlan(
+            transport=Transport.HEADLESS,
+            argv=(str(Path(found).absolute()), *command[1:], *request.profile.args),
+            environ=request.environ,
+            cwd=request.cwd,
+            descriptor=CredentialBindingDescriptor(
+                family=self.family,
+                mechanism="api_key",
+                source_kind="environment",
+                locator="MINIMAL_API_KEY",
+                executor_namespace=request.executor_namespace,
+                authorisation_scope="minimal",
+            ),
+            provider_id="minimal",
+            model_id=request.profile.model,
+        )
+
+    def extractor(self, plan: LaunchPlan) -> Extractor:
+        """One for each turn."""
+        del plan
+        return MinimalExtractor()
+
+    def rules(self) -> Sequence[RuleText]:
+        """A message that only this agent says. What every provider says is known already."""
+        return (RuleText("minimal.toml", _RULES),)
+
+    def discover(self, environ: Mapping[str, str]) -> Sequence[FoundAgent]:
+        """For ``init`` and ``doctor``."""
+        found = shutil.which("minimal-agent", path=environ.get("PATH"))
+        return (FoundAgent(self.family, found, Transport.HEADLESS, hint="put minimal-agent on PATH"),)
+
+
+class MinimalExtractor:
+    """Marks what the agent's runtime says on the turn."""
+
+    def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
+        """Interpret one event; the last one is always ``Exited``."""
+        match event:
+            case StdoutLine(text):
+                self._line(text, turn)
+            case StderrLine(text):
+                turn.signal(Signal(channel=Channel.STDERR, text=text))
+            case Exited() if not turn.ended:
+                turn.failed("agent_exited")
+            case _:
+                pass
+
+    def _line(self, text: str, turn: TurnRecord) -> None:
+        try:
+            said = json.loads(text)
+        except ValueError:
+            said = None
+        match said:
+            case {"type": "say", "text": str(words)}:
+                turn.text(words)
+            case {"type": "end"}:
+                turn.acknowledged()
+                turn.succeeded("end_turn")
+            case {"type": "fail", "message": str(words), **rest}:
+                status = rest.get("status")
+                turn.acknowledged()
+                turn.signal(
+                    Signal(
+                        channel=Channel.STDOUT_EVENT,
+                        text=words,
+                        http_status=status if isinstance(status, int) else None,
+                    )
+                )
+                turn.failed("error")
+            case _:
+                turn.incomplete()  # nobody knows what it was: it may have been work
+
+
+@hookimpl
+def kandev_routing_adapters() -> Iterable[type[AgentAdapter]]:
+    """What the entry point gives."""
+    return [MinimalAdapter]
