@@ -316,6 +316,11 @@ class Ready:
 class Downstream(Protocol):
     """One agent process (group) for one attempt. Everything it says goes through the adapter's extractor into the turn."""
 
+    @property
+    def reaped(self) -> bool:
+        """Whether no process of this attempt can act any more."""
+        ...
+
     async def start(self, turn: TurnRecord) -> Ready | None:
         """Get ready for a prompt: over ACP spawn, initialise and make a session; headless, nothing.
 

@@ -334,6 +334,8 @@ class Drive:
         attempt = self._attempt
         assert attempt is not None  # noqa: S101  # only called for a running one
         await attempt.downstream.stop()
+        if not attempt.downstream.reaped:  # what may still act has effects that nobody sees: no successor (R-CON-8)
+            attempt.turn.incomplete()
         now = self._engine.clock.now()
         report = attempt.turn.report(now)
         if report.outcome is AttemptOutcome.SUCCESS and not is_empty_answer(report):

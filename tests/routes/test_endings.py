@@ -21,6 +21,7 @@ from kandev_routing_sdk import (
 )
 from kandev_routing_sdk.errors import DynamicRoutingDisabled, ProfileNotFound, ProfileUnusable, UsageError
 from kandev_routing_sdk.evidence.updates import TextDelta
+from kandev_routing_sdk.process import HeadlessDownstream
 from kandev_routing_sdk.results import AgentSaid, CallOutcome
 from kandev_routing_sdk.spec import AgentEvent, Extractor, LaunchPlan, TurnRecord
 from kandev_routing_sdk.store import open_store
@@ -281,3 +282,21 @@ def test_no_other_family_sees_a_familys_variables(world: World) -> None:
     assert "SCRIPTED_SOMETHING" in prompt.env
     assert "PATH" in prompt.env
     assert "ANTHROPIC_API_KEY" not in prompt.env
+
+
+class _Unending(HeadlessDownstream):
+    """Cannot prove that its agent is gone."""
+
+    @property
+    def reaped(self) -> bool:
+        return False
+
+
+def test_nobody_follows_an_agent_that_may_still_act(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-CON-8: a predecessor that cannot be proven gone is for a person, however clean its failure was."""
+    monkeypatch.setattr("kandev_routing_sdk.conductor.attempt.HeadlessDownstream", _Unending)
+    world.agent("fable", answers().fail_quota(3600), policy=RETRY)
+    world.agent("sol", answers().say("never"))
+    with pytest.raises(CallActionRequired):
+        world.call()
+    assert {"fable": 1, "sol": 0} == world.prompts()
