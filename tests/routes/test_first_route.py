@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from kandev_routing_sdk import CallActionRequired, CallFailed, CallWaiting
+from kandev_routing_sdk.events import EventKind
 from kandev_routing_sdk.results import AttemptEnded, AttemptStarted, CallOutcome, CandidateSkipped, Waiting
 from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.testing import FakeClock
@@ -219,8 +220,8 @@ def test_what_was_decided_is_durable(world: World) -> None:
         assert attempts[0].decision is not None
         assert attempts[0].process_group is not None
         kinds = [e.kind for e in store.events(session_id=result.call_id)]
-        assert kinds.count("session.route_changing") == 1
-        assert kinds.count("session.route_changed") == 2
+        assert kinds.count(EventKind.ROUTE_CHANGING) == 1
+        assert kinds.count(EventKind.ROUTE_CHANGED) == 2
         (call,) = store.calls()
         assert ("success", 0, "sol", 2) == (call.outcome, call.exit_code, call.execution_profile_id, call.attempts)
 
