@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
@@ -29,8 +28,7 @@ _LEAD: Final = 512
 """Characters of one endless line that an excerpt shows before the words that decided."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """What the rules say together, before it becomes a classification; kept for explanations."""
 
     readings: tuple[Reading, ...]
@@ -214,15 +212,18 @@ def _code(evidence: Evidence, judgement: Judgement, hint: TimingHint | None) -> 
 
 def _fallback(evidence: Evidence, readings: Sequence[Reading]) -> Code:
     """Name what no rule knows: the provider's, the agent's, or the task's."""
-    if all(r.view.synthetic for r in readings) and any(not s.channel.is_runtime for s in evidence.signals):
+    spoken = False
+    for reading in readings:
+        view = reading.view
+        # `is`, not `in`: hashing an enum costs more than the rest
+        if view.channel is Channel.HTTP or view.channel is Channel.AGENT_NOTICE or Mark.PROVIDER in reading.marks:
+            return Code.UNKNOWN_PROVIDER_ERROR
+        if view.status is not None and view.status >= _ERROR_STATUS:
+            return Code.UNKNOWN_PROVIDER_ERROR
+        spoken = spoken or not view.synthetic
+    if not spoken and any(not s.channel.is_runtime for s in evidence.signals):
         return Code.TASK_ERROR
-    provider = any(
-        r.view.channel in {Channel.HTTP, Channel.AGENT_NOTICE}
-        or (r.view.status is not None and r.view.status >= _ERROR_STATUS)
-        or Mark.PROVIDER in r.marks
-        for r in readings
-    )
-    return Code.UNKNOWN_PROVIDER_ERROR if provider else Code.AGENT_RUNTIME_ERROR
+    return Code.AGENT_RUNTIME_ERROR
 
 
 def _unexplained(readings: Sequence[Reading]) -> list[View]:
@@ -235,7 +236,7 @@ def _shown(judgement: Judgement) -> View | None:
     if judgement.conflict:
         return judgement.conflict[0].view
     candidates = _unexplained(judgement.readings) or [v for v in judgement.views if not v.synthetic]
-    spoken = [v for v in candidates if v.channel not in {Channel.STDERR, Channel.EXIT}]
+    spoken = [v for v in candidates if v.channel is not Channel.STDERR and v.channel is not Channel.EXIT]
     return next(reversed(spoken or candidates), None)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import re2
 
@@ -54,14 +54,14 @@ class Match:
         return (self.rule.rank is not Rank.FOREIGN, not self.interim, self.rule.rank, self.rule.priority)
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What there is to one signal. ``view`` is without the lines that are somebody else's, ``whole`` is with them."""
 
     view: View
     whole: View
     matches: tuple[Match, ...] = ()
     marks: frozenset[Mark] = frozenset()
+    """What else the words hold."""
 
 
 def _options() -> Any:  # noqa: ANN401  (the engine has no stubs)
@@ -127,10 +127,12 @@ class Matcher:
 
     def read(self, view: View) -> Reading:
         """Return every rule that may read ``view`` and holds for it."""
+        found = self._hits(view.text)
+        if not found and not view.structured:
+            return Reading(view, view)
         if view.documents and (theirs := self._fields(self._foreign_fields, view)):
             return Reading(view, view, tuple(Match(r, view, interim=False) for r in theirs), _MAY_BE_TIMED)
         whole = view
-        found = self._hits(view.text)
         hits, marks = self._named(found, view) if found else ([], _NO_MARKS)
         theirs = [r for r in hits if r.foreign]
         if theirs:

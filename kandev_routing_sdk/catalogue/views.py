@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Final
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 import re2
 from pydantic import JsonValue
@@ -18,6 +18,7 @@ _MAX_ATTEMPTS: Final = 8
 """How many opening brackets of a text are tried as the start of a document."""
 _MAX_LEAVES: Final = 32
 _MAX_DEPTH: Final = 6
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 _LOWEST_STATUS, _HIGHEST_STATUS = 100, 599
 _SPEAKING_KEYS: Final = frozenset(
     {
@@ -60,8 +61,7 @@ _HEADER_LINE: Final = re2.compile(r"(?m)^([A-Za-z][A-Za-z0-9-]{1,63}):[ \t]*(\S.
 _BLOCK_START: Final = re2.compile(r"^HTTP/[\d.]+ \d{3}")
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(NamedTuple):
     """What rules see of one signal. ``text`` holds its words and those of its data, one under the other."""
 
     signal: Signal
@@ -77,12 +77,12 @@ class View:
 
     def with_status(self) -> View:
         """Return the view with the HTTP status that its words name as one, if nothing else names one."""
-        return self if self.status is not None else replace(self, status=_status_in(self.channel, self.text))
+        return self if self.status is not None else self._replace(status=_status_in(self.channel, self.text))
 
     def with_words(self, text: str) -> View:
         """Return the view with fewer words: documents, status and headers that stood in the others are gone too."""
         documents = tuple(_documents(self.signal.data, text))[:_MAX_DOCUMENTS]
-        return replace(self, text=text, documents=documents, status=_status(self.signal, documents))
+        return self._replace(text=text, documents=documents, status=_status(self.signal, documents))
 
     @property
     def structured(self) -> bool:
@@ -92,7 +92,12 @@ class View:
 
 def views_of(evidence: Evidence) -> tuple[View, ...]:
     """Return a view of each signal that may be failure evidence (R-EVI-6), then those of the envelope's own facts."""
-    views = [view_of(s, evidence) for s in evidence.signals if s.channel.is_runtime]
+    # `is_runtime`, without hashing an enum for each signal
+    views = [
+        view_of(s, evidence)
+        for s in evidence.signals
+        if s.channel is not Channel.ASSISTANT_TEXT and s.channel is not Channel.TOOL_OUTPUT
+    ]
     views += [view_of(s, evidence, synthetic=True) for s in _envelope(evidence)]
     return tuple(views)
 
@@ -100,14 +105,16 @@ def views_of(evidence: Evidence) -> tuple[View, ...]:
 def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False) -> View:
     """Return what rules see of ``signal``; family and (for a signal without one) phase are the envelope's."""
     text = _utf8(signal.text or "")
-    documents = tuple(_documents(signal.data, text))[:_MAX_DOCUMENTS]
+    documents: tuple[JsonValue, ...] = ()
+    if signal.data is not None or "{" in text:
+        documents = tuple(_documents(signal.data, text))[:_MAX_DOCUMENTS]
     words = text
     if signal.data is not None:
         more = [_utf8(leaf) for leaf in _leaves(signal.data) if leaf not in text]
         words = "\n".join([text, *more] if text else more)
-    headers = {_utf8(k).lower(): _utf8(v) for k, v in signal.headers.items()} if signal.headers else {}
+    headers = {_utf8(k).lower(): _utf8(v) for k, v in signal.headers.items()} if signal.headers else _NO_HEADERS
     if text.startswith("HTTP/") and _BLOCK_START.search(text):
-        headers |= {m.group(1).lower(): m.group(2) for m in _HEADER_LINE.finditer(text)}
+        headers = {**headers, **{m.group(1).lower(): m.group(2) for m in _HEADER_LINE.finditer(text)}}
     return View(
         signal=signal,
         family=evidence.family,
