@@ -25,6 +25,7 @@ from sqlalchemy.sql.base import Executable
 from kandev_routing_sdk.errors import ConfigError, StoreReadOnly, StoreUnavailable
 from kandev_routing_sdk.store import failures
 from kandev_routing_sdk.store.failures import Again, Retry
+from kandev_routing_sdk.store.turns import turn
 
 if TYPE_CHECKING:
     from sqlalchemy.engine.interfaces import Dialect
@@ -143,9 +144,11 @@ class Database:
         """Read-only, and there is nothing yet: an empty database in memory stands for it."""
         self._compiled: dict[Statement, _Compiled] = {}
         self._reached = self._closed = False
+        self._folder: Path | None = None
         parsed = _parse(url)
         if parsed.get_backend_name() == "sqlite":
             path = Path(parsed.database or "")
+            self._folder = path.absolute().parent
             self.label = f"the database {path}"
             self.engine = self._sqlite_engine(path)
         else:
@@ -204,6 +207,12 @@ class Database:
             raise last.error from None
 
     def _once(self, work: Callable[[Transaction], T], *, writing: bool) -> T:
+        if writing and self._folder is not None:
+            with turn(self._folder, self._timeout_s / 2):
+                return self._transact(work, writing=True)
+        return self._transact(work, writing=writing)
+
+    def _transact(self, work: Callable[[Transaction], T], *, writing: bool) -> T:
         committing = False
         connection: PoolProxiedConnection | None = None
         try:
