@@ -50,6 +50,7 @@ from tests.docs._pages import (
     links,
     name_of,
     pages,
+    prose_of,
     section,
     snippets,
     text_of,
@@ -317,6 +318,42 @@ def test_every_mark_of_a_turn_is_described() -> None:
     text = section(PYTHON, "`TurnRecord`")
     marks = [n for n in vars(spec.TurnRecord) if not n.startswith("_") and n != "report"]
     assert [] == [n for n in marks if f"`{n}`" not in text]
+
+
+# Explanations -----------------------------------------------------------------------------------------------------------
+
+EXPLANATIONS = sorted((DOCS / "explanation").rglob("*.md"))
+
+
+@pytest.mark.parametrize("page", EXPLANATIONS, ids=name_of)
+def test_every_file_that_an_explanation_names_is_there(page: Path) -> None:
+    """A name alone is any file of the package or an adapter, a path begins in the package or at the root."""
+    package = ROOT / "kandev_routing_sdk"
+    named = {path for path in re.findall(r"`([\w./-]+\.(?:py|toml))`", prose_of(page)) if path != "kandev-routing.toml"}
+    alone = {path.name for folder in (package, ROOT / "adapters") for path in folder.rglob("*.*")}
+    assert set() == {
+        path for path in named if not (path in alone or (package / path).exists() or (ROOT / path).exists())
+    }
+
+
+def test_the_architecture_shows_every_floor() -> None:
+    text = section(DOCS / "explanation" / "architecture.md", "The floors")
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    (layers,) = (contract["layers"] for contract in linter["contracts"] if contract["id"] == "floors")
+    floors = [re.findall(r"\w+", layer) for layer in layers]
+    package = ROOT / "kandev_routing_sdk"
+    built = [
+        name for floor in floors for name in floor if (package / name).is_dir() or (package / f"{name}.py").exists()
+    ]
+    shown = [
+        name
+        for row in re.findall(r"^\| ([^|]*(?:\\\|[^|]*)*) \|", text, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    ]
+    assert "store" in shown
+    assert set() == set(built) - set(shown) - {"__main__"}
+    order = [i for name in shown for i, floor in enumerate(floors) if name in floor]
+    assert sorted(order) == order, "from top to bottom"
 
 
 # Command line -----------------------------------------------------------------------------------------------------------
