@@ -286,8 +286,10 @@ class ClaudeExtractor:
         names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
         tokens_in = sum(as_int(usage.get(name)) or 0 for name in names)
         tokens_out = as_int(usage.get("output_tokens")) or 0
+        if tokens_in + tokens_out == 0:
+            return False
         turn.usage(tokens_in, tokens_out)
-        return tokens_in + tokens_out > 0
+        return True
 
     @staticmethod
     def _denials(event: Event, turn: TurnRecord) -> None:
