@@ -60,6 +60,7 @@ class Router:
         environ: Mapping[str, str] | None = None,
         store: Store | None = None,
         key: InstallationKey | None = None,
+        catalogue: Catalogue | None = None,
         clock: Clock | None = None,
         ids: IdSource | None = None,
         scope: str | None = None,
@@ -77,6 +78,7 @@ class Router:
             environ: the host's environment; default: the process's.
             store: a store to use instead of the settings' URL.
             key: the host's own installation key (R-CIR-3).
+            catalogue: rules that were loaded already, instead of the neutral ones and the adapters'.
             clock: where time comes from.
             ids: where ids and jitter come from.
             scope: the host's availability scope (R-PRO-3).
@@ -90,7 +92,6 @@ class Router:
         environ = dict(os.environ) if environ is None else environ
         settings = settings or load_settings(environ=environ, cwd=Path.cwd())
         registry = load_registry(adapters, entry_points_too=plugins)
-        catalogue = _catalogue(registry)
         clock, ids = clock or SystemClock(), ids or SystemIds()
         opened = store or open_store(settings.store_url, migrate=migrate, read_only=read_only)
         engine = Engine(
@@ -98,7 +99,7 @@ class Router:
             registry=registry,
             profiles=profiles or settings,
             secrets=secrets or EnvironmentSecrets(environ),
-            catalogue=catalogue,
+            catalogue=catalogue or _catalogue(registry),
             clock=clock,
             ids=ids,
             key=key or opened.installation_key(_fresh_key(ids)),
