@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from pydantic import JsonValue
 
 from kandev_routing_sdk.catalogue.classification import Classification, HintProvenance
 from kandev_routing_sdk.catalogue.codes import CODES
+from kandev_routing_sdk.catalogue.fixtures import verify_fixtures
 from kandev_routing_sdk.catalogue.hints import FAR, hint_for, is_far
-from kandev_routing_sdk.catalogue.matcher import Mark, Match, Matcher, Reading
+from kandev_routing_sdk.catalogue.judgement import Judgement
+from kandev_routing_sdk.catalogue.matcher import Mark, Matcher, Reading
 from kandev_routing_sdk.catalogue.rules import Rank, Rule, RuleFile, RuleSource, read_source
 from kandev_routing_sdk.catalogue.views import View, views_of
 from kandev_routing_sdk.errors import CatalogueError
@@ -26,25 +28,6 @@ MAX_EXCERPT_BYTES: Final = 4096
 _ERROR_STATUS: Final = 400
 _LEAD: Final = 512
 """Characters of one endless line that an excerpt shows before the words that decided."""
-
-
-class Judgement(NamedTuple):
-    """What the rules say together, before it becomes a classification; kept for explanations."""
-
-    readings: tuple[Reading, ...]
-    winner: Match | None = None
-    conflict: tuple[Match, ...] = ()
-    """Matches of equal weight that disagree; empty, or at least two."""
-
-    @property
-    def matches(self) -> tuple[Match, ...]:
-        """Every match, in the order of the signals."""
-        return tuple(m for r in self.readings for m in r.matches)
-
-    @property
-    def views(self) -> tuple[View, ...]:
-        """Every signal that may be evidence, as rules read it."""
-        return tuple(r.view for r in self.readings)
 
 
 class Catalogue:
@@ -79,9 +62,6 @@ class Catalogue:
         """
         catalogue = cls([read_source(s) for s in sources])
         if verify:
-            # here, not above: verifying classifies
-            from kandev_routing_sdk.catalogue.fixtures import verify_fixtures  # noqa: PLC0415
-
             verify_fixtures(catalogue)
         return catalogue
 

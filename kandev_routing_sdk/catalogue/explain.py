@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kandev_routing_sdk.catalogue.classification import Classification
-from kandev_routing_sdk.catalogue.classify import Catalogue, Judgement, automatic_refusal_for
+from kandev_routing_sdk.catalogue.classify import Catalogue, automatic_refusal_for
+from kandev_routing_sdk.catalogue.judgement import Judgement
 from kandev_routing_sdk.catalogue.rules import Rule
 from kandev_routing_sdk.catalogue.views import View
 from kandev_routing_sdk.evidence.model import Evidence

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from kandev_routing_sdk.catalogue.classification import Classification
-from kandev_routing_sdk.catalogue.classify import Catalogue
+from kandev_routing_sdk.catalogue.judgement import Judgement
 from kandev_routing_sdk.catalogue.rules import Fixture, Rule
 from kandev_routing_sdk.errors import CatalogueError
 from kandev_routing_sdk.evidence.model import Evidence, Signal
 from kandev_routing_sdk.types import Code, ErrorClass, Phase
 
 
-def verify_fixtures(catalogue: Catalogue) -> None:
+class Verifiable(Protocol):
+    """What verifying needs of a catalogue."""
+
+    rules: tuple[Rule, ...]
+
+    def judge(self, evidence: Evidence) -> Judgement:
+        """Return every match and which one decides."""
+        ...
+
+    def conclude(self, evidence: Evidence, judgement: Judgement) -> Classification:
+        """Turn a judgement into the classification."""
+        ...
+
+
+def verify_fixtures(catalogue: Verifiable) -> None:
     """Try every fixture of every rule against the whole catalogue.
 
     Raises:
@@ -29,7 +45,7 @@ def verify_fixtures(catalogue: Catalogue) -> None:
             )
 
 
-def _check(catalogue: Catalogue, rule: Rule, fixture: Fixture, signal: Signal) -> Classification:
+def _check(catalogue: Verifiable, rule: Rule, fixture: Fixture, signal: Signal) -> Classification:
     evidence = Evidence(
         family=min(rule.families, default="other"),
         phase=min(rule.phases, default=Phase.PROMPT_SEND),

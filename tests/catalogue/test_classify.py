@@ -293,7 +293,7 @@ def test_content_is_data(channel: str) -> None:
         "error: overloaded function 'f' is ambiguous",
         "Failed to connect to github.com port 443: Connection refused",
         "Unable to connect to the server: dial tcp 192.0.2.1:6443: connection refused",
-        "error sending request for url (https://index.crates.io/config.json)",
+        "error sending request for url (https://index.example.com/config.json)",
         "request to https://registry.example.com/x failed, reason: socket hang up",
         "Error: Cannot find model User: data model does not exist",
         "Payment service failed to start: billing test failed",
