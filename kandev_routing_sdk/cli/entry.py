@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,13 +28,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = hoisted(sys.argv[1:] if argv is None else argv)
     options = _options(arguments)
     try:
-        with _logs_on_stderr(debug="--debug" in options):
+        with _interruptible(), _logs_on_stderr(debug="--debug" in options):
             return _run(arguments)
     except ReaderGone:
         # whoever read our output has enough; nothing may be flushed to it when Python ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_READER_GONE
-    except Exception as problem:  # noqa: BLE001  # the edge: everything becomes one line and a code
+    except (Exception, Interrupted) as problem:  # noqa: BLE001  # the edge: everything becomes one line and a code
         if "--debug" in options:
             traceback.print_exc()
         return _report(problem, as_json="--json" in options)
@@ -43,6 +45,25 @@ def _run(arguments: Sequence[str]) -> int:
 
     result: object = app(list(arguments), prog_name="kandev-routing", standalone_mode=False)
     return result if isinstance(result, int) else 0
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Signals end a command with its line and its code, too; a call that runs takes them over to end its agents first."""
+
+    def end(number: int, _frame: object) -> None:
+        raise Interrupted(number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    numbers = [n for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) is not signal.SIG_IGN]
+    before = [(number, signal.signal(number, end)) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
 @contextmanager
@@ -64,7 +85,7 @@ def _logs_on_stderr(*, debug: bool) -> Iterator[None]:
         ours.level, ours.propagate = before
 
 
-def _report(problem: Exception, *, as_json: bool) -> int:
+def _report(problem: BaseException, *, as_json: bool) -> int:
     problems: Sequence[object] = ()
     if isinstance(problem, RoutingError):
         code, text, exit_code = problem.code, str(problem), problem.exit_code
@@ -90,14 +111,14 @@ def _report(problem: Exception, *, as_json: bool) -> int:
     return exit_code
 
 
-def _usage(problem: Exception) -> str:
+def _usage(problem: BaseException) -> str:
     message: str = problem.format_message()  # type: ignore[attr-defined]
     context = getattr(problem, "ctx", None)
     command = getattr(context, "command_path", "kandev-routing")
     return f"{' '.join(message.split()).rstrip('.')}; see {command} --help"
 
 
-def _internal(problem: Exception) -> str:
+def _internal(problem: BaseException) -> str:
     """Where it happened, not what it said: the message of an exception that nobody foresaw may hold a secret."""
     frames = traceback.extract_tb(problem.__traceback__)
     ours = [f for f in frames if "kandev_routing" in f.filename] or frames

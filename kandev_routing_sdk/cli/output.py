@@ -18,12 +18,15 @@ class ReaderGone(Exception):
     """Nobody reads our standard output any more."""
 
 
-class Interrupted(Exception):
-    """A signal ended a command that had nothing to lose."""
+class Interrupted(SystemExit):
+    """A signal ended a command that had nothing to lose.
 
-    def __init__(self, exit_code: int = 130) -> None:
-        super().__init__(exit_code)
-        self.exit_code = exit_code
+    No ``Exception``: nothing on its way to the edge may take it for a fault of its own.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+        self.exit_code = 128 + number
 
 
 # Text ------------------------------------------------------------------------------------------------------------------------
@@ -81,6 +84,10 @@ def is_terminal(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
 
 
+def _wants_style(stream: TextIO) -> bool:
+    return is_terminal(stream) and not os.environ.get("NO_COLOR")
+
+
 def print_text(text: str) -> None:
     """Print lines on standard output. On a terminal control characters are left out. Raises :class:`ReaderGone`."""
     _write(f"{block(text) if sys.stdout.isatty() else text}\n")
@@ -114,7 +121,7 @@ def note(text: str, style: str = "") -> None:
 def styled(stream: TextIO, text: str, style: str = "") -> None:
     """Print a line on ``stream``; coloured on a terminal. When nobody reads standard error, there is nobody to tell."""
     try:
-        if style and is_terminal(stream):
+        if style and _wants_style(stream):
             from rich.console import Console
             from rich.text import Text
 
@@ -169,6 +176,6 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequenc
             *(Text(one_line(cell, 1000)) for cell in row), style=styles[number] if number < len(styles) else None
         )
     try:
-        Console(highlight=False).print(shown)
+        Console(highlight=False, color_system="auto" if _wants_style(sys.stdout) else None).print(shown)
     except BrokenPipeError:
         raise ReaderGone from None

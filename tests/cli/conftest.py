@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,11 +15,10 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-Here = Callable[..., Ran]
-
-
 @pytest.fixture
-def here(world: World, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Here:
+def here(
+    world: World, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., Ran]]:
     """The command line in this very process: as :meth:`World.run`, but many times faster."""
     monkeypatch.chdir(world.folder)
     monkeypatch.syspath_prepend(world.plugins)
@@ -35,4 +35,6 @@ def here(world: World, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFix
         out, err = capfd.readouterr()
         return Ran(code, out, err)
 
-    return run
+    yield run
+    for plugin in world.plugins.glob("*.py"):  # another test's plugin of this name is another one
+        sys.modules.pop(plugin.stem, None)

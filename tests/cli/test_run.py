@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from kandev_routing_sdk.testing import ScriptBuilder
-from tests.cli._world import World, is_alive, wait_for
+from tests.cli._world import Ran, World, is_alive, wait_for
 
 RESULT_KEYS = [
     "schema_version", "call_id", "outcome", "exit_code", "text", "stop_reason", "logical_profile_id", "execution_profile_id",
@@ -227,3 +230,39 @@ def test_the_console_script_is_the_same_program(world: World) -> None:
     script = Path(sys.executable).parent / "kandev-routing"
     ran = subprocess.run([script, "--version"], capture_output=True, text=True, check=True, env=world.environ())
     assert ran.stdout.startswith("kandev-routing ")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_before_anything_was_started_is_told_too(
+    failover: World, here: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch, number: int, code: int
+) -> None:
+    """R-CLI-3: the same codes, whatever the command was doing."""
+
+    def slow(*_: object, **__: object) -> None:
+        os.kill(os.getpid(), number)
+        time.sleep(5)
+
+    before = signal.getsignal(number)
+    monkeypatch.setattr("kandev_routing_sdk.settings.load_settings", slow)
+    ran = here("run", "frontier", "hi", "--json")
+    assert (code, "cancelled", code) == (ran.code, ran.document["error"]["code"], ran.document["exit_code"])
+    assert "interrupted" == here("explain", "frontier").error
+    assert before is signal.getsignal(number)
+
+
+def test_a_signal_ends_a_policy_wait(world: World) -> None:
+    world.agent("sol", ScriptBuilder().fail_overloaded())
+    retry = {"enabled": True, "max_retries": 2, "initial_interval_seconds": 600}
+    world.dynamic({"profile": "sol", "policy": {"transient": {"retry": retry}}})
+    world.configure()
+    process = world.start("run", "frontier", "hi", "--json")
+    assert process.stderr is not None
+    line = ""
+    while "waiting" not in line:
+        line = process.stderr.readline()
+        assert line
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=60)
+    document = json.loads(out)
+    assert (143, "cancelled", 143) == (process.returncode, document["outcome"], document["exit_code"]), err
+    assert ["provider_overloaded"] == [a["classification"]["code"] for a in document["attempts"]]
