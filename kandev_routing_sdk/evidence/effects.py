@@ -12,7 +12,7 @@ from kandev_routing_sdk.types import Confidence, Delivery, ErrorClass
 
 NOTHING_SENT: Final = Effects(delivery=Delivery.NOT_SENT, complete=True)
 """The marks of an attempt that was never started."""
-_RANK: Final = {Delivery.NOT_SENT: 0, Delivery.UNKNOWN: 1, Delivery.SENT: 2, Delivery.ACKNOWLEDGED: 3}
+_RANK: Final = (Delivery.NOT_SENT, Delivery.UNKNOWN, Delivery.SENT, Delivery.ACKNOWLEDGED)
 
 
 class EffectLedger:
@@ -68,7 +68,7 @@ class EffectLedger:
         )
 
     def _raise_delivery(self, to: Delivery) -> None:
-        if _RANK[to] > _RANK[self._delivery]:
+        if _RANK.index(to) > _RANK.index(self._delivery):
             self._delivery = to
 
 

@@ -84,7 +84,9 @@ def test_a_decisive_event_outlives_other_events(at: int) -> None:
 
 def test_a_flood_of_decisive_events_keeps_the_first_and_the_last() -> None:
     """A cause may come first, a verdict last."""
-    kept = collect(*(Signal(channel=Channel.HTTP, text="fatal", http_status=n) for n in range(200)), decisive_word="fatal")
+    kept = collect(
+        *(Signal(channel=Channel.HTTP, text="fatal", http_status=n) for n in range(200)), decisive_word="fatal"
+    )
     statuses = [s.http_status for s in kept.signals()]
     assert (0, 199) == (statuses[0], statuses[-1])
 
@@ -94,7 +96,11 @@ def test_a_long_text_loses_nothing(where: str) -> None:
     """The decisive sentence at the head, in the middle or at the end of 6 KiB of other output."""
     noise = "x" * 40 + "\n"
     decisive = "You've hit your usage limit.\n"
-    parts = {"head": [decisive, noise * 150], "middle": [noise * 75, decisive, noise * 75], "tail": [noise * 150, decisive]}
+    parts = {
+        "head": [decisive, noise * 150],
+        "middle": [noise * 75, decisive, noise * 75],
+        "tail": [noise * 150, decisive],
+    }
     collector = collect(Signal(channel=Channel.STDERR, text="".join(parts[where])))
     assert decisive in "".join(s.text or "" for s in collector.signals())
 
@@ -173,7 +179,9 @@ def test_long_headers_are_cut() -> None:
 def test_a_huge_text_is_read_at_both_ends() -> None:
     """What no envelope could hold is bounded before it is sanitised."""
     text = "first word\n" + "n\n" * 500_000 + "last word"
-    kept = "".join(s.text or "" for s in collect(Signal(channel=Channel.STDERR, text=text), decisive_word="first").signals())
+    kept = "".join(
+        s.text or "" for s in collect(Signal(channel=Channel.STDERR, text=text), decisive_word="first").signals()
+    )
     assert (True, True, True) == ("first word" in kept, "last word" in kept, len(kept) <= MAX_ENVELOPE_BYTES)
 
 
@@ -181,7 +189,8 @@ SIGNALS = st.builds(
     Signal,
     channel=st.sampled_from(Channel),
     text=st.none() | st.text(max_size=300) | st.integers(0, 30_000).map(lambda n: "é€" * n),
-    data=st.none() | st.recursive(st.text(max_size=200) | st.integers(), lambda c: st.dictionaries(st.text(max_size=9), c)),
+    data=st.none()
+    | st.recursive(st.text(max_size=200) | st.integers(), lambda c: st.dictionaries(st.text(max_size=9), c)),
     http_status=st.none() | st.integers(100, 599),
 )
 

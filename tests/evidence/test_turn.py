@@ -52,7 +52,12 @@ def turn() -> Turn:
 def test_a_turn_that_says_nothing_has_failed(turn: Turn) -> None:
     """Nothing said of the end means that it failed."""
     report = turn.record.report(NOW)
-    assert (AttemptOutcome.FAILED, None, "", False) == (report.outcome, report.stop_reason, report.text, turn.record.ended)
+    assert (AttemptOutcome.FAILED, None, "", False) == (
+        report.outcome,
+        report.stop_reason,
+        report.text,
+        turn.record.ended,
+    )
 
 
 def test_evidence_names_whose_it_is(turn: Turn) -> None:
