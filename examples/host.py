@@ -9,25 +9,35 @@ import asyncio
 import sys
 
 from kandev_routing_sdk import (
+    AttemptEnded,
+    AttemptStarted,
     CallActionRequired,
     CallCancelled,
     CallFailed,
     CallNoCandidate,
     CallTimedOut,
     CallWaiting,
+    CandidateSkipped,
     Progress,
     Router,
     RoutingError,
+    Waiting,
 )
 
 
 def show(progress: Progress) -> None:
     """Called on the event loop for everything that happens, in order; keep it short."""
-    match type(progress).__name__:
-        case "AttemptStarted" | "AttemptEnded" | "Waiting" | "CandidateSkipped":
-            print(f"  {progress}"[:200], file=sys.stderr)
+    match progress:
+        case AttemptStarted(label=label):
+            print(f"  asking {label}", file=sys.stderr)
+        case AttemptEnded(report=report) if report.classification is not None:
+            print(f"  {report.execution_profile_id} failed: {report.classification.code}", file=sys.stderr)
+        case Waiting(profile_id=profile_id, until=until):
+            print(f"  waiting for {profile_id} until {until}", file=sys.stderr)
+        case CandidateSkipped(rejected=rejected):
+            print(f"  not {rejected.profile_id}: {rejected.detail}", file=sys.stderr)
         case _:
-            pass  # the agent's own updates and changes of shared health
+            pass  # the agent's own updates, shared health, the end
 
 
 async def ask(router: Router, profile: str, prompt: str) -> str:

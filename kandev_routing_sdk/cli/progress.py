@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from typing import Final
 
 from kandev_routing_sdk.cli.output import moment, one_line, span
 from kandev_routing_sdk.evidence.updates import InnerRetry, ToolCall
@@ -127,13 +128,13 @@ def attribution(result: CallResult, names: Mapping[str, str]) -> str:
     return line
 
 
-_ENDED = {
+_ENDED: Final[Mapping[AttemptOutcome, str]] = {
     AttemptOutcome.FAILED: "failed",
     AttemptOutcome.CANCELLED: "was cancelled",
     AttemptOutcome.SILENT: "said nothing",
     AttemptOutcome.SUCCESS: "answered",
 }
-_DECISIONS = {
+_DECISIONS: Final[Mapping[DecisionKind, str]] = {
     DecisionKind.WAIT: "wait for the reset, then the same candidate",
     DecisionKind.RETRY: "same candidate again",
     DecisionKind.SKIP: "next candidate",
