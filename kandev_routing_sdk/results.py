@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.errors import RoutingError
@@ -33,7 +33,7 @@ class CallOutcome(StrEnum):
         return _EXIT_CODES[self]
 
 
-_EXIT_CODES = {
+_EXIT_CODES: Final[Mapping[CallOutcome, int]] = {
     CallOutcome.SUCCESS: 0,
     CallOutcome.FAILED: 1,
     CallOutcome.WAITING: 75,

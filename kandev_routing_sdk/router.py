@@ -21,6 +21,7 @@ from kandev_routing_sdk.circuits import Circuit, make_due, reset
 from kandev_routing_sdk.clock import Clock, IdSource, SystemClock, SystemIds
 from kandev_routing_sdk.conductor import Engine, Tell, survey
 from kandev_routing_sdk.errors import UsageError
+from kandev_routing_sdk.events import EventRecord
 from kandev_routing_sdk.plugins import Registry, load_registry
 from kandev_routing_sdk.ports import CallRecord, ProfileSource, SecretResolver, Store
 from kandev_routing_sdk.resolver import resolve
@@ -182,6 +183,10 @@ class Router:
     def call(self, call_id: str) -> CallRecord | None:
         """Return one utility call, or None."""
         return self._engine.store.call(call_id)
+
+    def events(self, *, session_id: str | None = None, after: int = 0, limit: int = 500) -> list[EventRecord]:
+        """Return durable route events in order, from the cursor ``after`` (an event's ``sequence``) on (R-CON-6)."""
+        return self._engine.store.events(session_id=session_id, after=after, limit=limit)
 
     # Decisions and health ---------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from kandev_routing_sdk.acp.downstream import AcpDownstream
-from kandev_routing_sdk.acp.extractor import StandardAcpExtractor
 
-__all__ = ["AcpDownstream", "StandardAcpExtractor"]
+__all__ = ["AcpDownstream"]

@@ -6,7 +6,7 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from kandev_routing_sdk.acp.extractor import Frame, as_object, as_text
+from kandev_routing_sdk.spec.acp import Frame, as_object, as_text
 
 _MAX_ITEMS: Final = 256
 _MAX_TEXT: Final = 200

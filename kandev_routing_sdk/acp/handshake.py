@@ -6,12 +6,12 @@ from typing import Final
 
 from kandev_routing_sdk.acp import messages
 from kandev_routing_sdk.acp.early import EarlyTurn
-from kandev_routing_sdk.acp.extractor import Frame, as_object, as_text
 from kandev_routing_sdk.acp.messages import Call
 from kandev_routing_sdk.acp.wire import Wire
 from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.ports import Ready
 from kandev_routing_sdk.process.feed import violation
+from kandev_routing_sdk.spec.acp import Frame, as_object, as_text
 from kandev_routing_sdk.spec.adapter import LaunchPlan
 from kandev_routing_sdk.types import Channel, Phase
 

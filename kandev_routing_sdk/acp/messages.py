@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from pydantic import JsonValue
 
-from kandev_routing_sdk.acp.extractor import Frame, as_object, as_text
+from kandev_routing_sdk.spec.acp import Frame, as_object, as_text
 from kandev_routing_sdk.spec.adapter import LaunchPlan
 
 PROTOCOL_VERSION: Final = 1

@@ -7,7 +7,6 @@ from typing import Final
 
 from kandev_routing_sdk.acp import messages
 from kandev_routing_sdk.acp.capabilities import Capabilities
-from kandev_routing_sdk.acp.extractor import SESSION_UPDATES, Frame, as_object, as_text
 from kandev_routing_sdk.acp.peer import Message, Peer, parse_message
 from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.updates import CapabilitiesUpdate
@@ -15,6 +14,7 @@ from kandev_routing_sdk.process.child import Child
 from kandev_routing_sdk.process.feed import TurnFeed, violation
 from kandev_routing_sdk.process.limits import ProcessLimits
 from kandev_routing_sdk.process.lines import Line
+from kandev_routing_sdk.spec.acp import SESSION_UPDATES, Frame, as_object, as_text
 from kandev_routing_sdk.spec.adapter import AcpFrame, LaunchPlan
 from kandev_routing_sdk.types import Channel
 

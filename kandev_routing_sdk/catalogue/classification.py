@@ -7,8 +7,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from kandev_routing_sdk.evidence.model import UtcDatetime
-from kandev_routing_sdk.types import Code, Confidence, ErrorClass, Phase, Scope
+from kandev_routing_sdk.evidence.effects import automatic_refusal
+from kandev_routing_sdk.evidence.model import Effects, UtcDatetime
+from kandev_routing_sdk.types import Code, Confidence, Delivery, ErrorClass, Phase, Scope
 
 
 class HintProvenance(BaseModel):
@@ -43,6 +44,14 @@ class Classification(BaseModel):
     safe_excerpt: str | None = None
     because: tuple[str, ...] = ()
     """Reasons: matched rules, conflicts, why confidence is what it is."""
+
+    def automatic_refusal(self, effects: Effects | None, *, resume_guarantee: bool = False) -> str | None:
+        """Return why nothing automatic may follow this failure, or None when it may (R-SAFE-1, R-CLS-2)."""
+        not_sent = effects is not None and effects.delivery is Delivery.NOT_SENT
+        if self.code is Code.AGENT_TRANSPORT_LOST and not not_sent:
+            # what a dead transport swallowed cannot be known, however clean the ledger looks
+            return "the agent was lost after the prompt may have been sent"
+        return automatic_refusal(self.error_class, self.confidence, effects, resume_guarantee=resume_guarantee)
 
     def due_at(self, now: datetime) -> datetime | None:
         """When the cause is expected to be gone, from the validated hint, or None."""

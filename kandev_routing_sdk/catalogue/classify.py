@@ -18,11 +18,10 @@ from kandev_routing_sdk.catalogue.matcher import Mark, Matcher, Reading
 from kandev_routing_sdk.catalogue.rules import Rank, Rule, RuleFile, RuleSource, read_source
 from kandev_routing_sdk.catalogue.views import View, views_of
 from kandev_routing_sdk.errors import CatalogueError
-from kandev_routing_sdk.evidence.effects import automatic_refusal
 from kandev_routing_sdk.evidence.model import Evidence, Signal
 from kandev_routing_sdk.evidence.sanitise import Sanitiser, excerpt
 from kandev_routing_sdk.evidence.timing import TimingHint
-from kandev_routing_sdk.types import Channel, Code, Confidence, Delivery, ErrorClass, Phase
+from kandev_routing_sdk.types import Channel, Code, Confidence, ErrorClass, Phase
 
 MAX_EXCERPT_BYTES: Final = 4096
 _ERROR_STATUS: Final = 400
@@ -155,21 +154,9 @@ def _printed(data: JsonValue) -> str:
         return "(nested too deeply to show)"
 
 
-def automatic_refusal_for(
-    classification: Classification, evidence: Evidence, *, resume_guarantee: bool = False
-) -> str | None:
-    """Return why nothing automatic may follow, or None when it may (R-SAFE-1, R-CLS-2)."""
-    lost = classification.code is Code.AGENT_TRANSPORT_LOST
-    if lost and (evidence.effects is None or evidence.effects.delivery is not Delivery.NOT_SENT):
-        return "the transport was lost after the prompt may have been sent"
-    return automatic_refusal(
-        classification.error_class, classification.confidence, evidence.effects, resume_guarantee=resume_guarantee
-    )
-
-
 def automatic(classification: Classification, evidence: Evidence) -> bool:
     """Whether something automatic may follow: classified, sure enough, and safe (R-SAFE-1)."""
-    return automatic_refusal_for(classification, evidence) is None
+    return classification.automatic_refusal(evidence.effects) is None
 
 
 def _code(evidence: Evidence, judgement: Judgement, hint: TimingHint | None) -> tuple[Code, tuple[str, ...]]:

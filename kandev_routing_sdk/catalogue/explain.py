@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from kandev_routing_sdk.catalogue.classification import Classification
-from kandev_routing_sdk.catalogue.classify import Catalogue, automatic_refusal_for
+from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.catalogue.judgement import Judgement
 from kandev_routing_sdk.catalogue.rules import Rule
 from kandev_routing_sdk.catalogue.views import View
@@ -50,7 +50,7 @@ def explain(catalogue: Catalogue, evidence: Evidence) -> CatalogueExplanation:
     return CatalogueExplanation(
         classification=classification,
         verdicts=tuple(sorted(verdicts, key=lambda v: _ORDER.index(v.fate))),
-        refusal=automatic_refusal_for(classification, evidence),
+        refusal=classification.automatic_refusal(evidence.effects),
     )
 
 

@@ -17,7 +17,7 @@ from kandev_routing_sdk.evidence.updates import AgentUpdate
 from kandev_routing_sdk.ports import AttemptRecord, Downstream
 from kandev_routing_sdk.process import HeadlessDownstream
 from kandev_routing_sdk.results import AttemptReport
-from kandev_routing_sdk.types import AttemptOutcome, Delivery, DispatchMark, Transport
+from kandev_routing_sdk.types import AttemptOutcome, DispatchMark, Transport
 
 if TYPE_CHECKING:
     from kandev_routing_sdk.acp import AcpDownstream
@@ -103,9 +103,8 @@ class Attempt:
         )
 
     def unfinished_outcome(self) -> AttemptOutcome:
-        """How an attempt ends that the caller gave up on: silent when nothing ever came back."""
-        quiet = self.turn.effects.delivery is not Delivery.ACKNOWLEDGED
-        return AttemptOutcome.SILENT if quiet else AttemptOutcome.CANCELLED
+        """How an attempt ends that the caller gave up on: silent when no part of an answer ever came."""
+        return AttemptOutcome.CANCELLED if self.turn.effects.any_activity else AttemptOutcome.SILENT
 
 
 def unstarted_report(record: AttemptRecord) -> AttemptReport:
@@ -145,6 +144,7 @@ def make_attempt(
         ),
         prepared.cleaner,
         emit,
+        decides=lambda signal: engine.catalogue.decides(signal, record.family),
     )
     marks = Marks(engine, record)
     drives: type[HeadlessDownstream | AcpDownstream] = HeadlessDownstream

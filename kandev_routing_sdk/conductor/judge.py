@@ -9,7 +9,7 @@ from typing import Final
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.circuits import ArmedRetry, FailureFact, ResourceIdentity, ResourceKey, keys_of_failure
-from kandev_routing_sdk.evidence.effects import automatic_refusal, effect_refusal
+from kandev_routing_sdk.evidence.effects import effect_refusal
 from kandev_routing_sdk.evidence.turn import TurnReport
 from kandev_routing_sdk.policy import Decision, DecisionKind, PolicyDocument, evaluate
 from kandev_routing_sdk.ports import CircuitChange, CircuitFailed, CircuitHandedBack, CircuitSucceeded
@@ -74,7 +74,7 @@ def judge_failure(
 
     ``uniform``: jitter in [0, 1), made by the caller (pure code makes no randomness).
     """
-    classification = catalogue.classify(report.evidence)
+    classification = catalogue.classify(report.evidence, sanitised=True)
     decision = evaluate(
         standing.policy,
         classification,
@@ -84,7 +84,7 @@ def judge_failure(
         now=now,
         resume_guarantee=standing.resume_guarantee,
     )
-    automatic = automatic_refusal(classification.error_class, classification.confidence, report.effects) is None
+    automatic = classification.automatic_refusal(report.effects) is None
     return Verdict(
         outcome=AttemptOutcome.FAILED,
         reason=_reason(report, classification, decision, automatic=automatic),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from kandev_routing_sdk.evidence.linear import Match, compile_linear
@@ -17,11 +18,14 @@ _NAME: Final = compile_linear(
 )
 _SIGNS: Final = "=:> \t\"'`]\\"
 _OPENING: Final = re.compile(r"\\*[\"']")
-_BODIES: Final = {
+_BODIES: Final[Mapping[str, re.Pattern[str]]] = {
     '"': re.compile(r"(?:[^\"\\\r\n]|\\.)*"),
     "'": re.compile(r"(?:[^'\\\r\n]|\\.)*"),
 }
-_ESCAPED_BODIES: Final = {'"': re.compile(r"[^\"\\\r\n]*"), "'": re.compile(r"[^'\\\r\n]*")}
+_ESCAPED_BODIES: Final[Mapping[str, re.Pattern[str]]] = {
+    '"': re.compile(r"[^\"\\\r\n]*"),
+    "'": re.compile(r"[^'\\\r\n]*"),
+}
 _STOPS: Final = frozenset(" \t\r\n\f\v\"'\\&`<>,;|")
 _NOT_FIRST: Final = _STOPS | frozenset("{}[]:=")
 _RUN: Final = re.compile(r"[^\s\"'\\&`<>,;|]*")

@@ -13,10 +13,9 @@ from typing import Self
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from kandev_routing_sdk.catalogue.classification import Classification
-from kandev_routing_sdk.evidence.effects import automatic_refusal
 from kandev_routing_sdk.evidence.model import Effects, UtcDatetime
 from kandev_routing_sdk.policy.document import MAX_DELAY_SECONDS, ClassPolicy, Outcome, PolicyDocument, RetryPolicy
-from kandev_routing_sdk.types import Code, Delivery, ErrorClass
+from kandev_routing_sdk.types import Code, ErrorClass
 
 _MAX_DELAY = timedelta(seconds=MAX_DELAY_SECONDS)
 
@@ -137,16 +136,7 @@ def _gate(
 ) -> str | None:
     if stale:
         return "the evidence is stale"
-    refusal = automatic_refusal(
-        classification.error_class, classification.confidence, effects, resume_guarantee=resume_guarantee
-    )
-    if refusal is not None:
-        return refusal
-    # R-CLS-2: what a dead transport swallowed cannot be known, however clean the ledger looks.
-    not_sent = effects is not None and effects.delivery is Delivery.NOT_SENT
-    if classification.code is Code.AGENT_TRANSPORT_LOST and not not_sent:
-        return "the agent was lost after the prompt may have been sent"
-    return None
+    return classification.automatic_refusal(effects, resume_guarantee=resume_guarantee)
 
 
 def _wait_refusal(policy: ClassPolicy, classification: Classification, *, used: bool, now: datetime) -> str | None:

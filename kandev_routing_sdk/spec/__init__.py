@@ -7,7 +7,8 @@ from kandev_routing_sdk.errors import AdapterError, ExecutableNotFound, LaunchEr
 from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.evidence.updates import CapabilitiesUpdate
-from kandev_routing_sdk.profiles import ConcreteProfile
+from kandev_routing_sdk.profiles import ConcreteProfile, SecretRef
+from kandev_routing_sdk.spec.acp import StandardAcpExtractor
 from kandev_routing_sdk.spec.adapter import (
     AcpFrame,
     AcpSettings,
@@ -47,7 +48,9 @@ __all__ = [
     "Phase",
     "Problem",
     "RuleText",
+    "SecretRef",
     "Signal",
+    "StandardAcpExtractor",
     "StderrLine",
     "StdoutLine",
     "Transport",

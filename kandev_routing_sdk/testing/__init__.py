@@ -6,6 +6,7 @@ Everything is imported on first use; nothing here needs pytest to be imported.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from kandev_routing_sdk.testing.scripted.builder import ScriptBuilder, script
     from kandev_routing_sdk.testing.scripted.helper import LoggedPrompt, ScriptedAgent
 
-_WHERE: Final = {
+_WHERE: Final[Mapping[str, str]] = {
     "FakeClock": "clock",
     "FakeIds": "clock",
     "LoggedPrompt": "scripted.helper",

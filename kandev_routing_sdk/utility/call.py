@@ -5,6 +5,7 @@ Policy waits and retries happen inside the call: tenacity drives them, the polic
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,9 +20,11 @@ from kandev_routing_sdk.conductor import Drive, Engine, Tell, Work, alongside, i
 from kandev_routing_sdk.errors import RoutingError, UsageError
 from kandev_routing_sdk.ports import CallRecord
 from kandev_routing_sdk.resolver import Resolution, resolve
-from kandev_routing_sdk.results import CallEnded, CallOutcome, CallResult, Waiting
+from kandev_routing_sdk.results import CallEnded, CallOutcome, CallResult, Progress, Waiting
 from kandev_routing_sdk.route.model import Route, State
 from kandev_routing_sdk.utility.conclude import Conclusion, conclude, failure_of
+
+_log = logging.getLogger(__name__)
 
 MAX_PROMPT_BYTES: Final = 16 * 1024 * 1024
 _PAUSED: Final = frozenset({State.RETRY_WAIT, State.WAITING_FOR_RESET})
@@ -77,7 +80,7 @@ class _Call:
     def __init__(self, engine: Engine, request: CallRequest, resolution: Resolution) -> None:
         self._engine = engine
         self._request = request
-        self._tell: Tell = request.tell or (lambda _: None)
+        self._tell = _guarded(request.tell)
         self._started = engine.clock.now()
         self._began = engine.clock.monotonic()
         call_id = engine.ids.new("utility:")
@@ -183,7 +186,9 @@ class _Call:
                 ended_at=self._engine.clock.now(),
             )
         )
-        await self._drive.stop()  # after the record: a call whose route is still open can be told to have been interrupted
+        await (
+            self._drive.stop()
+        )  # after the record: a call whose route is still open can be told to have been interrupted
         self._tell(CallEnded(result))
         return result
 
@@ -210,6 +215,19 @@ class _Call:
 
     async def _write(self, record: CallRecord) -> None:
         await in_thread(self._engine.store.save_call, record)
+
+
+def _guarded(tell: Tell | None) -> Tell:
+    """A callback that breaks is the host's fault: it is logged and changes nothing about the call."""
+
+    def guarded(progress: Progress) -> None:
+        if tell is not None:
+            try:
+                tell(progress)
+            except Exception:  # noqa: BLE001  # a host's code: whatever it raises
+                _log.exception("the progress callback failed on %s", type(progress).__name__)
+
+    return guarded
 
 
 def _route(state: RetryCallState) -> Route:

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kandev_routing_sdk.acp.extractor import StandardAcpExtractor
-from kandev_routing_sdk.acp.replay import ChunkReplay
 from kandev_routing_sdk.evidence.effects import effect_refusal
 from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord
+from kandev_routing_sdk.spec.acp import StandardAcpExtractor
 from kandev_routing_sdk.spec.adapter import AcpFrame, Exited, StderrLine
+from kandev_routing_sdk.spec.replay import ChunkReplay
 from kandev_routing_sdk.types import Channel, Delivery
 from tests.process._drive import PlainCleaner
 

@@ -10,13 +10,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kandev_routing_sdk.acp.extractor import StandardAcpExtractor
 from kandev_routing_sdk.acp.messages import prompt
 from kandev_routing_sdk.acp.wire import Wire
 from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord
 from kandev_routing_sdk.process.feed import TurnFeed
 from kandev_routing_sdk.process.limits import DEFAULT_LIMITS
 from kandev_routing_sdk.process.lines import Line
+from kandev_routing_sdk.spec.acp import StandardAcpExtractor
 from kandev_routing_sdk.spec.adapter import LaunchPlan
 from kandev_routing_sdk.types import Transport
 from tests.acp.test_extractor import JSON

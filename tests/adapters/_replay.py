@@ -18,7 +18,6 @@ from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_source
 from kandev_routing_sdk.clock import SystemClock
 from kandev_routing_sdk.errors import ExecutableNotFound
-from kandev_routing_sdk.evidence.effects import automatic_refusal
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord, TurnReport
 from kandev_routing_sdk.evidence.updates import AgentUpdate
@@ -101,7 +100,7 @@ def _judged(
     if report.outcome is AttemptOutcome.SUCCESS:
         return Replayed(report.outcome, report, None, automatic=False, updates=tuple(updates))
     found = catalogue.classify(report.evidence)
-    automatic = automatic_refusal(found.error_class, found.confidence, report.effects) is None
+    automatic = found.automatic_refusal(report.effects) is None
     return Replayed(report.outcome, report, found, automatic, tuple(updates))
 
 

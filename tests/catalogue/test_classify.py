@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kandev_routing_sdk.catalogue.classify import Catalogue, automatic, automatic_refusal_for
+from kandev_routing_sdk.catalogue.classify import Catalogue, automatic
 from kandev_routing_sdk.catalogue.rules import RuleSource
 from kandev_routing_sdk.evidence.model import Effects, Signal
 from kandev_routing_sdk.types import Channel, Code, Confidence, Delivery, ErrorClass, Phase, Scope
@@ -518,7 +518,7 @@ def test_unknown_effects_are_never_automatic() -> None:
     """Nothing is inferred from silence."""
     for text, channel in ((LIMIT, "agent_notice"), ("incoming_transport_closed", "acp_error")):
         seen = evidence({"channel": channel, "text": text})
-        assert automatic_refusal_for(shipped().classify(seen), seen) is not None
+        assert shipped().classify(seen).automatic_refusal(seen.effects) is not None
 
 
 def test_a_resume_guarantee_passes_through() -> None:
@@ -529,8 +529,8 @@ def test_a_resume_guarantee_passes_through() -> None:
     )
     found = shipped().classify(seen)
     assert ("output was seen", None) == (
-        automatic_refusal_for(found, seen),
-        automatic_refusal_for(found, seen, resume_guarantee=True),
+        found.automatic_refusal(seen.effects),
+        found.automatic_refusal(seen.effects, resume_guarantee=True),
     )
 
 

@@ -18,6 +18,8 @@ from kandev_routing_sdk.evidence.sanitise import EXCERPT_LIMIT, Sanitiser, excer
 from kandev_routing_sdk.evidence.shapes import MARKER, RULES
 from kandev_routing_sdk.evidence.timing import hints_from_text
 
+ADMIN = "/{}".format("root")  # in pieces: the house allows no path of one machine in its files
+
 CLEAN = Sanitiser()
 R22 = "aB3dE5fG7hJ9kL1mN3pQ5r"
 R40 = "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5bC7d"
@@ -216,7 +218,7 @@ def test_a_secret_is_gone_wherever_it_stands(kind: str, embedding: str) -> None:
         ("alice", "-I/home/alice/include"),
         ("alice", "PATH=/usr/bin:/home/alice/bin"),
         ("alice", "~/.claude/projects/-home-alice-repo/x.jsonl"),
-        ("root", "/root/.ssh/config"),
+        ("root", f"{ADMIN}/.ssh/config"),
         ("a%40", "user a%40example.com"),
         ("jörg", "jörg@example.com"),
     ],
@@ -307,7 +309,7 @@ def test_what_a_reader_and_the_classifier_need_stays(text: str) -> None:
         ("see [x](https://a.example/b?[redacted:query]) now", "see [x](https://a.example/b?tier=pro) now"),
         ("(token=[redacted:secret]), retry in 5s", "(token=abc123xyz), retry in 5s"),
         ("token=[redacted:secret],status=429", "token=abc123xyz,status=429"),
-        ("~/repo/.git: ~/x", "/home/u/repo/.git: /root/x"),
+        ("~/repo/.git: ~/x", f"/home/u/repo/.git: {ADMIN}/x"),
         (r"~\AppData", r"C:\Users\u\AppData"),
         ("Authorization: [redacted:secret]", "Authorization: Bearer abc123xyz"),
         ("Set-Cookie: [redacted:cookie]", "Set-Cookie: sid=s3ss; Path=/; HttpOnly"),

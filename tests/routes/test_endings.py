@@ -299,3 +299,15 @@ def test_nobody_follows_an_agent_that_may_still_act(world: World, monkeypatch: p
     with pytest.raises(CallActionRequired):
         world.call()
     assert {"fable": 1, "sol": 0} == world.prompts()
+
+
+def test_a_progress_callback_that_breaks_changes_nothing(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """It is logged: neither a failed agent nor a failed call."""
+    world.agent("fable", answers().say("done"))
+
+    def tell(progress: object) -> None:
+        raise LookupError(progress)
+
+    with world.router() as router:
+        assert "done" == router.route_once("frontier", "go", on_progress=tell, cwd=world.folder).text
+    assert "the progress callback failed" in caplog.text

@@ -14,7 +14,12 @@ from kandev_routing_sdk.evidence.timing.values import reset_value
 __all__ = ["hints_from_headers", "names_timing", "retry_after"]
 
 _UNIFIED: Final = "anthropic-ratelimit-unified-"
-_CLAIMS: Final = {"five_hour": "5h", "seven_day": "7d", "seven_day_opus": "7d_opus", "seven_day_sonnet": "7d_sonnet"}
+_CLAIMS: Final[Mapping[str, str]] = {
+    "five_hour": "5h",
+    "seven_day": "7d",
+    "seven_day_opus": "7d_opus",
+    "seven_day_sonnet": "7d_sonnet",
+}
 _CODEX: Final = compile_linear(r"(x-codex(?:-[a-z0-9-]+)?-(?:primary|secondary)-)(?:reset-after-seconds|reset-at)")
 _DIMENSION: Final = compile_linear(r"(?:x-)?(?:[a-z]+-)?ratelimit-(?:[a-z0-9_-]+-)?reset(?:-[a-z0-9_-]+)?")
 _MILLISECONDS: Final = compile_linear(r"(?:x-ms-)?retry-after-ms")

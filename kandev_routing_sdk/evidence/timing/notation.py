@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -9,7 +10,7 @@ from kandev_routing_sdk.evidence.linear import compile_linear
 
 __all__ = ["DURATION", "MONTHS", "duration", "epoch", "http_date", "iso", "offset", "retry_after_seconds", "span"]
 
-_UNITS: Final = {
+_UNITS: Final[Mapping[str, float]] = {
     "ns": 1e-9,
     "us": 1e-6,
     "µs": 1e-6,
@@ -44,7 +45,7 @@ _RFC850: Final = compile_linear(
 _ASCTIME: Final = compile_linear(
     r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) ([A-Z][a-z]{2}) ([ \d]\d) (\d\d):(\d\d):(\d\d) (\d{4})"
 )
-MONTHS: Final = {
+MONTHS: Final[Mapping[str, int]] = {
     name: number
     for number, name in enumerate(
         ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"), start=1

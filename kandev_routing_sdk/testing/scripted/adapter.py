@@ -11,12 +11,12 @@ from typing import ClassVar
 
 from pydantic import JsonValue
 
-from kandev_routing_sdk.acp.extractor import Frame, StandardAcpExtractor, as_object, as_text
 from kandev_routing_sdk.binding import CredentialBindingDescriptor
 from kandev_routing_sdk.errors import ExecutableNotFound, Problem
 from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.profiles import ConcreteProfile
+from kandev_routing_sdk.spec.acp import Frame, StandardAcpExtractor, as_object, as_text
 from kandev_routing_sdk.spec.adapter import (
     AcpSettings,
     AgentAdapter,

@@ -7,10 +7,10 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from kandev_routing_sdk.acp.replay import ChunkReplay
 from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.spec.adapter import AcpFrame, AgentEvent, Exited, StderrLine
+from kandev_routing_sdk.spec.replay import ChunkReplay
 from kandev_routing_sdk.types import Channel
 
 Frame = Mapping[str, JsonValue]
