@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kandev_routing_sdk.cli.common import AsJson, examples, read_text
+from kandev_routing_sdk.cli.common import AsJson, examples, read_text, standard_input
 from kandev_routing_sdk.cli.output import one_line, print_json, print_text
 from kandev_routing_sdk.errors import InputDataError
 
@@ -28,7 +27,7 @@ _TEXT_FAMILY: Final = "unknown"
 
 
 def classify(
-    file: Annotated[str, typer.Argument(metavar="[FILE]", help="Evidence; - for standard input.")] = "-",
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Evidence; - for standard input.")] = "-",
     jsonl: Annotated[
         bool, typer.Option("--jsonl", help="One JSON record a line; one JSON result a line, in order.")
     ] = False,
@@ -143,7 +142,7 @@ def _placed(message: str, index: int, where: str) -> str:
 def _lines(file: str) -> Iterator[tuple[int, bytes]]:
     """Yield each line that holds something, with its number; reads no further than it is asked to."""
     if file == "-":
-        yield from _numbered(sys.stdin.buffer)
+        yield from _numbered(standard_input())
         return
     try:
         stream = open(file, "rb")  # noqa: SIM115, PTH123  # closed below; opening is what may fail

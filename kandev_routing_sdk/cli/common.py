@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeAlias
 
 import typer
 
@@ -65,13 +65,22 @@ def read_bytes(source: str) -> bytes:
     from kandev_routing_sdk.errors import InputDataError
 
     if source == "-":
-        return sys.stdin.buffer.read()
+        return standard_input().read()
     try:
         return Path(source).read_bytes()
     except OSError as problem:
         raise InputDataError(
             f"{source} cannot be read: {problem.strerror}; name a file, or - for standard input"
         ) from None
+
+
+def standard_input() -> BinaryIO:
+    """Return standard input; raises :class:`~kandev_routing_sdk.errors.InputDataError` when whoever started us closed it."""
+    from kandev_routing_sdk.errors import InputDataError
+
+    if sys.stdin is None:  # mypy thinks that there always is one
+        raise InputDataError("standard input is closed; give the text as an argument or name a file")
+    return sys.stdin.buffer
 
 
 def read_text(source: str) -> str:

@@ -35,26 +35,48 @@ class Narrator:
     def __init__(self, say: Say, names: Mapping[str, str], now: Callable[[], datetime]) -> None:
         self._say, self._names, self._now = say, names, now
         self._running = ""
+        self._health: list[CircuitChanged] = []
 
     def __call__(self, progress: Progress) -> None:
-        """Tell one thing."""
+        """Tell one thing. Shared health changes a moment before an attempt is over, and is told after it."""
+        match progress:
+            case CircuitChanged():
+                self._health.append(progress)
+            case AttemptEnded(report):
+                self._ended(report)
+                self._tell_health()
+            case AgentSaid():
+                self._said(progress)
+            case _:
+                self._tell_health()
+                self._other(progress)
+
+    def _said(self, said: AgentSaid) -> None:
+        """Tools and tries; never the answer."""
+        match said.update:
+            case ToolCall(_, title):
+                self._say(f"  {self._running} uses a tool: {one_line(title, 100)}", "dim")
+            case InnerRetry() as retry:
+                self._say(f"  {self._running} tries again by itself{_inner(retry)}", "dim")
+            case _:
+                pass
+
+    def _tell_health(self) -> None:
+        changes, self._health = self._health, []
+        for changed in changes:
+            self._circuit(changed)
+
+    def _other(self, progress: Progress) -> None:
         match progress:
             case CandidateSkipped(rejected) if rejected.reason != Verdict.EXCLUDED:  # its failure was told already
                 why = _shortened(rejected.detail, rejected.until)
                 until = f"; until {moment(rejected.until, self._now())}" if rejected.until else ""
-                self._say(f"skipped {self._name(rejected.profile_id)}: {one_line(why)}{until}", "yellow")
+                reason = rejected.reason.replace("_", " ")
+                self._say(f"skipped {self._name(rejected.profile_id)} ({reason}): {one_line(why)}{until}", "yellow")
             case AttemptStarted():
                 self._started(progress)
-            case AgentSaid(_, ToolCall(_, title)):
-                self._say(f"  {self._running} uses a tool: {one_line(title, 100)}", "dim")
-            case AgentSaid(_, InnerRetry() as retry):
-                self._say(f"  {self._running} tries again by itself{_inner(retry)}", "dim")
-            case AttemptEnded(report):
-                self._ended(report)
             case Waiting():
                 self._waiting(progress)
-            case CircuitChanged():
-                self._circuit(progress)
             case _:
                 pass  # the answer is not progress, and the end is told by whoever asked
 

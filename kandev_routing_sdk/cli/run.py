@@ -30,7 +30,7 @@ def run(
     profile: Profile,
     prompt: Annotated[
         str | None,
-        typer.Argument(metavar="[PROMPT]", help="What to do; - or nothing: standard input.", show_default=False),
+        typer.Argument(metavar="PROMPT", help="What to do; - or nothing: standard input.", show_default=False),
     ] = None,
     prompt_file: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Read the prompt from a file (UTF-8).", show_default=False)
@@ -74,7 +74,7 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
         return read_text(str(file))
     if prompt is not None and prompt != "-":
         return prompt
-    if prompt is None and sys.stdin.isatty():
+    if prompt is None and (sys.stdin is None or sys.stdin.isatty()):
         raise UsageError("there is no prompt: give it as an argument, with --prompt-file, or on standard input")
     return read_text("-")
 

@@ -36,7 +36,7 @@ def test_the_demo_shows_a_failover_and_what_it_taught(alone: World, here: Callab
     assert "answered by Sol (scripted, south, sol-1); attempt 3; 2 others failed: " in said
     first, second = said.split("Second call.")
     assert "skipped Fable" not in first
-    assert "skipped Fable: account resource: quota_limited; until " in second
+    assert "skipped Fable (circuit open): account resource: quota_limited; until " in second
     assert "answered by Sol (scripted, south, sol-1); attempt 1; passed over: Fable (circuit open)" in second
     assert {} == alone.files()
     assert [] == list(Path(os.environ["TMPDIR"]).iterdir())

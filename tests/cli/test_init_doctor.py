@@ -134,6 +134,9 @@ def test_doctor_exits_with_the_worst_finding(world: World, here: Callable[..., R
     nobody = here("doctor", "--json")
     assert (69, 69) == (nobody.code, nobody.document["exit_code"]), nobody
     assert 73 == here("--store", "sqlite:////proc/self/x.db", "doctor").code
+    unreachable = here("--store", "postgresql://me:hunter2secret@127.0.0.1:1/x", "doctor")
+    assert 73 == unreachable.code, unreachable
+    assert "hunter2secret" not in unreachable.out + unreachable.err
     world.write("version = 2")
     broken = here("--store", "sqlite:////proc/self/x.db", "doctor")
     assert 78 == broken.code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -224,3 +225,23 @@ def test_a_fault_of_ours_is_one_line_and_70(
 def test_a_configuration_error_shows_its_traceback_only_with_debug(world: World, here: Callable[..., Ran]) -> None:
     assert "Traceback" in here("explain", "frontier", "--debug").err
     assert "Traceback" not in here("explain", "frontier").err
+
+
+def test_a_standard_input_that_is_closed_is_said(world: World) -> None:
+    world.write(GOOD)
+
+    def closed(*arguments: str) -> list[str]:
+        command = [sys.executable, "-m", "kandev_routing_sdk", *arguments]
+        return ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *command]
+
+    for arguments, code in ((["run", "sol"], 2), (["classify"], 65), (["classify", "--jsonl"], 65)):
+        ran = subprocess.run(
+            closed(*arguments),
+            check=False,
+            cwd=world.folder,
+            env=world.environ(),
+            capture_output=True,
+            encoding="utf-8",
+        )
+        assert code == ran.returncode, ran
+        assert Ran(ran.returncode, ran.stdout, ran.stderr).error
