@@ -5,22 +5,19 @@ Each method is one line of design §5. Nothing acts before its commit; what is d
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
-from types import MappingProxyType
 from typing import Final, Literal
 
 import anyio
 
-from kandev_routing_sdk.circuits import Circuit
+from kandev_routing_sdk.circuits import ResourceKey
 from kandev_routing_sdk.conductor.attempt import Attempt, make_attempt, unstarted_report
-from kandev_routing_sdk.conductor.candidates import Field, rejected_of, survey
-from kandev_routing_sdk.conductor.claims import lease_token, new_record, next_try
-from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S, PROBE_LEASE_S, Engine, Tell, Work
-from kandev_routing_sdk.conductor.handover import note_for
+from kandev_routing_sdk.conductor.choice import Chooser, Claimed
+from kandev_routing_sdk.conductor.claims import lease_token
+from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S, Engine, Tell, Work
 from kandev_routing_sdk.conductor.judge import (
-    Lease,
     Standing,
     Verdict,
     as_failed,
@@ -33,7 +30,6 @@ from kandev_routing_sdk.conductor.judge import (
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.ledger import Ledger
 from kandev_routing_sdk.conductor.tasks import alongside, in_thread
-from kandev_routing_sdk.errors import NotAdmitted, StoreUnavailable
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
 from kandev_routing_sdk.evidence.turn import TurnReport
 from kandev_routing_sdk.evidence.updates import (
@@ -45,30 +41,23 @@ from kandev_routing_sdk.evidence.updates import (
     ToolResult,
 )
 from kandev_routing_sdk.ports import (
-    Admit,
     AttemptRecord,
     CircuitHandedBack,
-    SelectionRecord,
 )
 from kandev_routing_sdk.results import (
     AgentSaid,
     AttemptEnded,
     AttemptReport,
-    AttemptStarted,
-    CandidateSkipped,
     Rejected,
 )
 from kandev_routing_sdk.route.continuation import join_prompt
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import Reason, Route, State, Trigger
-from kandev_routing_sdk.route.select import Selection, select
+from kandev_routing_sdk.route.select import Selection
 from kandev_routing_sdk.route.step import Transition, begin, trigger_for
-from kandev_routing_sdk.types import AttemptOutcome, DispatchMark, ProfileKind
+from kandev_routing_sdk.types import AttemptOutcome, DispatchMark
 
-_MAX_RESELECT: Final = 32
-"""Lost races for a lease before it is called a fault; each one means that somebody else moved on."""
 _ANSWERS: Final = (TextDelta, ThinkingDelta, ToolCall, ToolResult)
-_NO_HEALTH: Final[Mapping[str, Circuit]] = MappingProxyType({})
 
 
 class Drive:
@@ -81,10 +70,10 @@ class Drive:
         self._ledger = Ledger(engine, tell)
         self._attempt: Attempt | None = None
         self._answered = anyio.Event()
-        self._claimed: tuple[AttemptRecord, Prepared, Lease] | None = None
+        self._booked: tuple[ResourceKey, ...] = ()
+        self._claimed: Claimed | None = None
         self.reports: list[AttemptReport] = []
-        self.selection: Selection | None = None
-        self.rejected: tuple[Rejected, ...] = ()
+        self._chooser = Chooser(engine, work, tell, self._ledger, self.reports)
         self.text = ""
         self.stop_reason: str | None = None
 
@@ -97,6 +86,16 @@ class Drive:
     def route(self) -> Route:
         """The route as it was last committed."""
         return self._ledger.route
+
+    @property
+    def selection(self) -> Selection | None:
+        """The last walk over the candidates."""
+        return self._chooser.selection
+
+    @property
+    def rejected(self) -> tuple[Rejected, ...]:
+        """Whom it passed over, and why."""
+        return self._chooser.rejected
 
     # Life -----------------------------------------------------------------------------------------------------------------
 
@@ -117,16 +116,14 @@ class Drive:
 
     async def run(self) -> Route:
         """Go on until the route waits for a deadline or a person, or its turn is done. Waits inside a policy are the caller's."""
-        with anyio.CancelScope() as scope:
-            async with alongside(self._ledger.keep_owner(scope, self._probe_token), self._book_answers()):
-                while (go_on := self._next()) is not None:
-                    await go_on()
-        if self._ledger.owner_lost:
-            await self._end_agent()
-            raise StoreUnavailable(
-                f"the owner lease of session {self.route.session_id} could not be kept; its agent was ended"
-            )
+        async with alongside(self._book_answers()):
+            while (go_on := self._next()) is not None:
+                await go_on()
         return self.route
+
+    async def keep_owner(self) -> None:
+        """Keep the session ours; run it beside :meth:`run` and the waits between its runs. See :meth:`Ledger.keep_owner`."""
+        await self._ledger.keep_owner(self._probe_token)
 
     async def abandon(self) -> None:
         """End the agent and settle what runs as neither success nor failure: charges no circuit. Call it shielded."""
@@ -139,7 +136,7 @@ class Drive:
         unsettled = next((row for row in rows if row.mark is not DispatchMark.SETTLED), None)
         live = self._attempt
         if unsettled is None:
-            await self._ledger.commit(transition)
+            await self._ledger.commit(transition, circuits=self._hand_backs())
         elif live is not None and live.record.attempt_id == unsettled.attempt_id:
             verdict = judge_neutral(live.unfinished_outcome(), Reason.CANCELLED, unsettled.resource_keys, live.lease)
             report = live.turn.report(self._engine.clock.now())
@@ -151,7 +148,13 @@ class Drive:
     async def stop(self) -> None:
         """Close the route for good (R-UTL-4)."""
         if self._ledger.begun and self.route.state is not State.STOPPED:
-            await self._ledger.commit(self._ledger.step(Trigger.STOP_SESSION, Facts(reason=Reason.CALL_ENDED)))
+            end = self._ledger.step(Trigger.STOP_SESSION, Facts(reason=Reason.CALL_ENDED))
+            await self._ledger.commit(end, circuits=self._hand_backs())
+
+    def _hand_backs(self) -> tuple[CircuitHandedBack, ...]:
+        """An armed retry that will never come must not keep its circuits' probe from others."""
+        token = lease_token(self.route, self.route.generation)
+        return tuple(CircuitHandedBack(key, token) for key in self._booked)
 
     def _next(self) -> Callable[[], Awaitable[None]] | None:
         route = self.route
@@ -171,120 +174,17 @@ class Drive:
         deadline = self.route.deadline
         return deadline is not None and deadline <= self._engine.clock.now()
 
-    # Selecting ------------------------------------------------------------------------------------------------------------
-
     async def _select(self) -> None:
-        found = await in_thread(survey, self._engine, self._work.candidates, self._work.cwd)
-        for _ in range(_MAX_RESELECT):
-            selection = await self._look(found)
-            if selection.chosen is None:
-                await self._nobody(selection)
-                return
-            try:
-                await self._claim(selection, found)
-            except NotAdmitted:
-                continue  # somebody took the lease, or opened a circuit, since we looked
-            return
-        raise StoreUnavailable(
-            "no candidate could be claimed: its health changed each time it was looked at; try again"
-        )
-
-    async def _look(self, found: Field) -> Selection:
-        # a concrete profile is what the caller asked for: health does not keep it from its first try (R-CIR-8)
-        first = not self.reports and self._work.kind is ProfileKind.CONCRETE
-        health = _NO_HEALTH if first else await in_thread(self._engine.store.circuit_view, found.keys)
-        route = self.route
-        selection = select(
-            found.views, health, round=route.round, pinned=route.pinned_profile_id, now=self._engine.clock.now()
-        )
-        self.selection, self.rejected = selection, rejected_of(selection)
-        return selection
-
-    async def _nobody(self, selection: Selection) -> None:
-        trigger = Trigger.NOBODY_RECOVERY_KNOWN if selection.recovery_known else Trigger.NOBODY_PERSON_NEEDED
-        for rejected in self.rejected:
-            self._tell(CandidateSkipped(rejected))
-        await self._ledger.commit(self._ledger.step(trigger, Facts(deadline=selection.earliest)))
-
-    async def _claim(self, selection: Selection, found: Field) -> None:
-        """Take the next generation, with the decision, its attempt and its leases in one transaction (R-ENG-2)."""
-        assert selection.chosen is not None  # noqa: S101  # the caller looked
-        prepared = found.prepared[selection.chosen.profile_id]
-        attempt_id, generation = self._engine.ids.new("attempt:"), self.route.generation + 1
-        facts = Facts(
-            profile_id=prepared.profile.id,
-            attempt_id=attempt_id,
-            profile_version=self._work.profile_version,
-            continuation=note_for(self.route, self.reports, prepared.cleaner),
-        )
-        transition = self._ledger.step(Trigger.CANDIDATE_COMMITTED, facts)
-        if transition.after.state is not State.STARTING:
-            await self._ledger.commit(transition)
-            return
-        record = new_record(self._engine, transition.after, attempt_id, prepared, ordinal=len(self.reports) + 1)
-        lease = await self._commit_attempt(
-            transition, record, SelectionRecord(generation, prepared.profile.id, selection.to_json())
-        )
-        for rejected in self.rejected:
-            self._tell(CandidateSkipped(rejected))
-        self._began(record, prepared, lease)
+        self._claimed = await self._chooser.select()
 
     async def _try_again(self) -> None:
-        """The deadline passed: the same candidate, if its keys admit it (R-CIR-8)."""
-        route = self.route
-        mine = tuple(c for c in self._work.candidates if c.profile_id == route.execution_profile_id)
-        found = await in_thread(survey, self._engine, mine, self._work.cwd)
-        prepared = found.prepared.get(route.execution_profile_id or "")
-        if prepared is None:
-            await self._ledger.commit(self._ledger.step(Trigger.CANDIDATE_REMOVED, Facts()))
-            return
-        attempt_id = self._engine.ids.new("attempt:")
-        transition = self._ledger.step(Trigger.DUE, Facts(attempt_id=attempt_id, profile_id=prepared.profile.id))
-        if transition.after.state is not State.RETRYING:
-            await self._ledger.commit(transition)
-            return
-        record = new_record(self._engine, transition.after, attempt_id, prepared, ordinal=len(self.reports) + 1)
-        try:
-            lease = await self._commit_attempt(transition, record, None)
-        except NotAdmitted as refused:
-            await self._ledger.commit(
-                self._ledger.step(
-                    Trigger.DUE_NOT_ADMITTED,
-                    Facts(deadline=next_try(self.route, refused.until, self._engine.ids.uniform())),
-                )
-            )
-            return
-        self._began(record, prepared, lease)
-
-    async def _commit_attempt(
-        self, transition: Transition, record: AttemptRecord, selection: SelectionRecord | None
-    ) -> Lease:
-        token = lease_token(self.route, record.generation)
-        admit = None
-        if self._work.kind is ProfileKind.DYNAMIC:
-            admit = Admit(record.resource_keys, token, self._engine.owner_id, PROBE_LEASE_S)
-        committed = await self._ledger.commit(transition, selection=selection, new_attempt=record, admit=admit)
-        return Lease(token, self._engine.owner_id, frozenset(k.key for k in committed.leased))
-
-    def _began(self, record: AttemptRecord, prepared: Prepared, lease: Lease) -> None:
-        self._claimed = record, prepared, lease
-        self._tell(
-            AttemptStarted(
-                ordinal=record.ordinal,
-                generation=record.generation,
-                profile_id=record.execution_profile_id,
-                label=prepared.profile.name,
-                provider_id=record.provider_id,
-                model=record.model_id,
-                is_probe=bool(lease.held),
-            )
-        )
+        self._claimed = await self._chooser.try_again()
 
     # One attempt ----------------------------------------------------------------------------------------------------------
 
     async def _start(self) -> None:
         assert self._claimed is not None  # noqa: S101  # a claim comes first
-        record, prepared, lease = self._claimed
+        record, prepared, lease = self._claimed.record, self._claimed.prepared, self._claimed.lease
 
         def emit(update: AgentUpdate) -> None:
             if isinstance(update, _ANSWERS):
@@ -364,6 +264,7 @@ class Drive:
         await self._ledger.commit(
             transition, update_attempt=attempt.settled(report, verdict, now), circuits=verdict.circuits
         )
+        self._booked = tuple(change.key for change in verdict.circuits)
         self._attempt = None
         self.stop_reason = report.stop_reason
         self._report(attempt.report(report, verdict))

@@ -10,6 +10,7 @@ import anyio
 from kandev_routing_sdk.circuits import Circuit
 from kandev_routing_sdk.conductor.engine import HEARTBEAT_S, OWNER_LEASE_S, Engine, Tell
 from kandev_routing_sdk.conductor.tasks import in_thread
+from kandev_routing_sdk.errors import StoreUnavailable
 from kandev_routing_sdk.ports import (
     Admit,
     AttemptRecord,
@@ -32,7 +33,6 @@ class Ledger:
         self._engine = engine
         self._tell = tell
         self._route: Route | None = None
-        self.owner_lost = False
 
     @property
     def begun(self) -> bool:
@@ -94,8 +94,10 @@ class Ledger:
         for change in transitions:
             self._tell(_told(change.after))
 
-    async def keep_owner(self, scope: anyio.CancelScope, probe_token: Callable[[], str | None]) -> None:
-        """Renew ownership, and a running probe's lease. When that fails, cancel ``scope``: an owner that cannot renew ends its
+    async def keep_owner(self, probe_token: Callable[[], str | None]) -> None:
+        """Renew ownership, and a running probe's lease, for as long as the route is ours; run it beside everything, waits too.
+
+        Raises :class:`~kandev_routing_sdk.errors.StoreError` when that is no longer possible: an owner that cannot renew ends its
         agents before the lease ends (R-ENG-8).
         """
         store, clock = self._engine.store, self._engine.clock
@@ -111,9 +113,9 @@ class Ledger:
                 now=now,
             )
             if not kept:
-                self.owner_lost = True
-                scope.cancel()
-                return
+                raise StoreUnavailable(
+                    f"session {self.route.session_id} is owned by another process now; its agent was ended"
+                )
 
 
 def _told(circuit: Circuit) -> CircuitChanged:

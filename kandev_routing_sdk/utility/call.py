@@ -102,7 +102,7 @@ class _Call:
             await self._drive.open(self._record.session_id, kind="utility")
             await self._write(self._record)
             with anyio.move_on_after(self._request.timeout) as limit, anyio.CancelScope() as scope:
-                async with alongside(self._watch_cancel(scope)):
+                async with alongside(self._watch_cancel(scope), self._drive.keep_owner()):
                     await self._until_settled()
             if limit.cancelled_caught:
                 ended = CallOutcome.TIMED_OUT

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 from typing import ClassVar
@@ -18,15 +19,16 @@ from kandev_routing_sdk import (
     CallTimedOut,
     CallWaiting,
 )
+from kandev_routing_sdk.clock import SystemClock
 from kandev_routing_sdk.errors import DynamicRoutingDisabled, ProfileNotFound, ProfileUnusable, UsageError
 from kandev_routing_sdk.evidence.updates import TextDelta
 from kandev_routing_sdk.process import HeadlessDownstream
-from kandev_routing_sdk.results import AgentSaid, CallOutcome
+from kandev_routing_sdk.results import AgentSaid, CallOutcome, Waiting
 from kandev_routing_sdk.spec import AgentEvent, Extractor, LaunchPlan, TurnRecord
 from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.testing import ScriptedAdapter
-from kandev_routing_sdk.types import AttemptOutcome
-from tests.routes._world import RETRY, World, answers
+from kandev_routing_sdk.types import AttemptOutcome, CircuitState
+from tests.routes._world import RETRY, WAIT, World, answers
 
 
 def alive_in_group(process_group: int) -> list[int]:
@@ -311,3 +313,35 @@ def test_a_progress_callback_that_breaks_changes_nothing(world: World, caplog: p
     with world.router() as router:
         assert "done" == router.route_once("frontier", "go", on_progress=tell, cwd=world.folder).text
     assert "the progress callback failed" in caplog.text
+
+
+def test_a_wait_that_will_not_happen_gives_its_lease_back(world: World) -> None:
+    """R-CIR-6: at the reset another process may probe at once; nobody waits for a lease whose owner is gone."""
+    world.agent("fable", answers().fail_quota(120), policy=WAIT)
+    with pytest.raises(CallWaiting):
+        world.call(timeout=30)
+    with world.router() as router:
+        (circuit,) = router.circuits()
+        assert (CircuitState.OPEN, None) == (circuit.state, circuit.probe_token)
+
+
+def test_a_call_that_waits_for_its_policy_stays_its_owners(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-ENG-8: the heartbeat goes on through waits, so that no other process takes the call for a dead one's."""
+    monkeypatch.setattr("kandev_routing_sdk.conductor.ledger.HEARTBEAT_S", 0.2)
+    monkeypatch.setattr("kandev_routing_sdk.conductor.ledger.OWNER_LEASE_S", 1.0)
+    world.clock = SystemClock()
+    policy = {"transient": {"retry": {"enabled": True, "max_retries": 1, "initial_interval_seconds": 3}}}
+    world.agent("fable", answers().fail_overloaded(), answers().say("back"), policy=policy)
+    outcomes: list[str | None] = []
+
+    def tell(progress: object) -> None:
+        if isinstance(progress, Waiting):
+            threading.Timer(2.0, look).start()
+
+    def look() -> None:
+        with world.router() as other:
+            outcomes.extend(call.outcome for call in other.calls())
+
+    with world.router() as router:
+        assert "back" == router.route_once("frontier", "go", on_progress=tell, cwd=world.folder).text
+    assert [None] == outcomes, "another process opened its router meanwhile and saw a running call"
