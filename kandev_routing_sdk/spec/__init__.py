@@ -23,7 +23,11 @@ from kandev_routing_sdk.spec.adapter import (
     StderrLine,
     StdoutLine,
 )
+from kandev_routing_sdk.spec.executables import find_executable, require_executable
 from kandev_routing_sdk.spec.hooks import GROUP, hookimpl, hookspec
+from kandev_routing_sdk.spec.lines import json_event
+from kandev_routing_sdk.spec.servers import mcp_secrets
+from kandev_routing_sdk.spec.upstream import Upstream, upstream_of
 from kandev_routing_sdk.types import Channel, JsonValue, Phase, Transport
 
 __all__ = [
@@ -55,6 +59,12 @@ __all__ = [
     "StdoutLine",
     "Transport",
     "TurnRecord",
+    "Upstream",
+    "find_executable",
     "hookimpl",
     "hookspec",
+    "json_event",
+    "mcp_secrets",
+    "require_executable",
+    "upstream_of",
 ]

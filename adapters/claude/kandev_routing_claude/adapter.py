@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from pathlib import Path
 from typing import ClassVar
 
-from kandev_routing_claude import executables
 from kandev_routing_claude.binding import resolve
 from kandev_routing_claude.extractor import ClaudeExtractor
-from kandev_routing_claude.launch import INHERITS, INSTALL_HINT, arguments, embedded_secrets, environment
+from kandev_routing_claude.launch import INHERITS, INSTALL_HINT, MCP_SECRETS, arguments, environment
 from kandev_routing_claude.validation import problems
 from kandev_routing_sdk.spec import (
     AgentAdapter,
@@ -22,6 +20,9 @@ from kandev_routing_sdk.spec import (
     Problem,
     RuleText,
     Transport,
+    find_executable,
+    mcp_secrets,
+    require_executable,
 )
 
 EXECUTABLE = "claude"
@@ -39,7 +40,7 @@ class ClaudeAdapter(AgentAdapter):
         """Resolve a launch; see :meth:`AgentAdapter.plan`."""
         environ = environment(request)
         name = request.profile.command[0] if request.profile.command else EXECUTABLE
-        executable = executables.require(name, environ, request.cwd, INSTALL_HINT)
+        executable = require_executable(name, environ, request.cwd, hint=INSTALL_HINT)
         resolved = resolve(request, environ)
         return LaunchPlan(
             transport=Transport.HEADLESS,
@@ -49,7 +50,7 @@ class ClaudeAdapter(AgentAdapter):
             descriptor=resolved.descriptor,
             provider_id=resolved.provider_id,
             model_id=resolved.model_id,
-            secrets=embedded_secrets(request.profile),
+            secrets=mcp_secrets(request.profile, *MCP_SECRETS),
             resumed=request.resume_session_id is not None,
         )
 
@@ -68,6 +69,6 @@ class ClaudeAdapter(AgentAdapter):
 
     def discover(self, environ: Mapping[str, str]) -> Sequence[FoundAgent]:
         """Return where ``claude`` is, starting nothing."""
-        found = executables.find(EXECUTABLE, environ, Path())
+        found = find_executable(EXECUTABLE, environ)
         version = () if found is None else (found, "--version")
         return (FoundAgent(self.family, found, Transport.HEADLESS, version, "" if found else INSTALL_HINT),)

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from kandev_routing_claude.settings import Settings, read_settings
-from kandev_routing_claude.upstream import upstream_of
-from kandev_routing_sdk.spec import CredentialBindingDescriptor, LaunchRequest
+from kandev_routing_sdk.spec import CredentialBindingDescriptor, LaunchRequest, upstream_of
 
 VENDOR_HOST: Final = "api.anthropic.com"
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
@@ -170,7 +169,7 @@ def _at(launch: _Launch, name: str, vendor: str, scope: str | None) -> tuple[str
         return None, None, False
     if vendor == "anthropic" and upstream.address == VENDOR_HOST:
         return vendor, scope, not upstream.has_credentials
-    return f"gateway:{upstream.address}", upstream.address, not upstream.has_credentials
+    return upstream.provider_id, upstream.address, not upstream.has_credentials
 
 
 def _from_variable(launch: _Launch, name: str, mechanism: str) -> _Credential | None:
@@ -181,19 +180,16 @@ def _from_variable(launch: _Launch, name: str, mechanism: str) -> _Credential | 
 def _descriptor(
     request: LaunchRequest, credential: _Credential | None, scope: str | None
 ) -> CredentialBindingDescriptor | None:
-    if credential is None or scope is None:
+    if credential is None:
         return None
-    try:
-        return CredentialBindingDescriptor(
-            family="claude",
-            mechanism=credential.mechanism,
-            source_kind=credential.source_kind,
-            locator=credential.locator,
-            executor_namespace=request.executor_namespace,
-            authorisation_scope=scope,
-        )
-    except ValueError:
-        return None  # a place whose name looks like a secret: not provable without showing it
+    return CredentialBindingDescriptor.if_provable(
+        family="claude",
+        mechanism=credential.mechanism,
+        source_kind=credential.source_kind,
+        locator=credential.locator,
+        executor_namespace=request.executor_namespace,
+        authorisation_scope=scope,
+    )
 
 
 def _home(environ: Mapping[str, str]) -> Path:

@@ -17,9 +17,18 @@ from kandev_routing_claude.failure import (
     spoken_by_runtime,
     verdict_of,
 )
-from kandev_routing_claude.lines import event_of
 from kandev_routing_claude.text import AnswerText
-from kandev_routing_sdk.spec import AgentEvent, Channel, Exited, JsonValue, Signal, StderrLine, StdoutLine, TurnRecord
+from kandev_routing_sdk.spec import (
+    AgentEvent,
+    Channel,
+    Exited,
+    JsonValue,
+    Signal,
+    StderrLine,
+    StdoutLine,
+    TurnRecord,
+    json_event,
+)
 
 Event = Mapping[str, JsonValue]
 
@@ -69,7 +78,7 @@ class ClaudeExtractor:
                 self._exited(turn)
 
     def _stdout(self, line: str, turn: TurnRecord) -> None:
-        event = event_of(line)
+        event = json_event(line)
         if event is None:
             self._foreign_line(line, turn)
             return

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Final
 
-from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, LaunchRequest
+from kandev_routing_sdk.spec import JsonValue, LaunchRequest
 
 INSTALL_HINT: Final = (
     "install Claude Code (npm install -g @anthropic-ai/claude-code) so that it is on PATH, "
     "or set `command` in the profile"
 )
+MCP_SECRETS: Final = ("env", "headers")
+"""Where an MCP server has secrets; they travel on the command line."""
 
 # The policy's retries are the only ones that wait (R-CON-9); silence is bounded too, for it counts as a try.
 QUIET: Final[Mapping[str, str]] = {
@@ -97,17 +99,6 @@ def environment(request: LaunchRequest) -> dict[str, str]:
         or (name not in _OF_ANOTHER_SESSION and (cloud or not any(fnmatchcase(name, pattern) for pattern in _CLOUD)))
     }
     return kept | {name: value for name, value in QUIET.items() if name not in own}
-
-
-def embedded_secrets(profile: ConcreteProfile) -> frozenset[str]:
-    """Return the values inside ``mcp`` that may be secrets: they travel on the command line."""
-    found: set[str] = set()
-    for server in profile.mcp.values():
-        for part in ("env", "headers"):
-            values = server.get(part) if isinstance(server, dict) else None
-            if isinstance(values, dict):
-                found |= {value for value in values.values() if isinstance(value, str) and len(value) >= 6}  # noqa: PLR2004
-    return frozenset(found)
 
 
 def _json(value: JsonValue) -> str:

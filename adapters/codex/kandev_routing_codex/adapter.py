@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from pathlib import Path
 from typing import ClassVar
 
-from kandev_routing_codex import executables
 from kandev_routing_codex.binding import codex_home, resolve
 from kandev_routing_codex.config import read_config
 from kandev_routing_codex.extractor import CodexExtractor
 from kandev_routing_codex.launch import (
     INHERITS,
     INSTALL_HINT,
+    MCP_SECRETS,
     arguments,
     config_arguments,
-    embedded_secrets,
     environment,
     provider_of,
 )
@@ -33,6 +31,9 @@ from kandev_routing_sdk.spec import (
     Problem,
     RuleText,
     Transport,
+    find_executable,
+    mcp_secrets,
+    require_executable,
 )
 
 EXECUTABLE = "codex"
@@ -50,7 +51,7 @@ class CodexAdapter(AgentAdapter):
         """Resolve a launch; see :meth:`AgentAdapter.plan`."""
         profile = request.profile
         name = profile.command[0] if profile.command else EXECUTABLE
-        executable = executables.require(name, request.environ, request.cwd, INSTALL_HINT)
+        executable = require_executable(name, request.environ, request.cwd, hint=INSTALL_HINT)
         home = codex_home(request.environ)
         if request.environ.get("CODEX_HOME") and not home.is_dir():
             raise LaunchError(
@@ -69,7 +70,7 @@ class CodexAdapter(AgentAdapter):
             provider_id=resolved.provider_id,
             model_id=profile.model or config.text("model") or None,
             local_zone=local_zone(environ),
-            secrets=named_secrets | embedded_secrets(profile),
+            secrets=named_secrets | mcp_secrets(profile, *MCP_SECRETS),
             resumed=request.resume_session_id is not None,
         )
 
@@ -88,6 +89,6 @@ class CodexAdapter(AgentAdapter):
 
     def discover(self, environ: Mapping[str, str]) -> Sequence[FoundAgent]:
         """Return where ``codex`` is, starting nothing."""
-        found = executables.find(EXECUTABLE, environ, Path())
+        found = find_executable(EXECUTABLE, environ)
         version = () if found is None else (found, "--version")
         return (FoundAgent(self.family, found, Transport.HEADLESS, version, "" if found else INSTALL_HINT),)

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kandev_routing_codex.config import Config, Table
-from kandev_routing_codex.upstream import upstream_of
-from kandev_routing_sdk.spec import CredentialBindingDescriptor, LaunchRequest
+from kandev_routing_sdk.spec import CredentialBindingDescriptor, LaunchRequest, upstream_of
 
 OPENAI: Final = "openai"
 VENDOR_HOSTS: Final = frozenset({"api.openai.com", "chatgpt.com"})
@@ -95,9 +94,10 @@ class _Launch:
         upstream = upstream_of(str(url))
         if upstream is None:
             return None, None, False
-        if upstream.address.partition("/")[0] in VENDOR_HOSTS:
-            return OPENAI, upstream.address.partition("/")[0], not upstream.has_credentials
-        return f"gateway:{upstream.address}", upstream.address, not upstream.has_credentials
+        host = upstream.address.partition("/")[0]
+        if host in VENDOR_HOSTS:
+            return OPENAI, host, not upstream.has_credentials
+        return upstream.provider_id, upstream.address, not upstream.has_credentials
 
     def credential(self) -> _Credential | None:
         """Return what Codex will sign in with."""
@@ -153,19 +153,16 @@ class _Launch:
 
     def descriptor(self, credential: _Credential | None, scope: str | None) -> CredentialBindingDescriptor | None:
         """Return the descriptor, if every part of it is proven."""
-        if credential is None or scope is None:
+        if credential is None:
             return None
-        try:
-            return CredentialBindingDescriptor(
-                family="codex",
-                mechanism=credential.mechanism,
-                source_kind=credential.source_kind,
-                locator=credential.locator,
-                executor_namespace=self.request.executor_namespace,
-                authorisation_scope=scope,
-            )
-        except ValueError:
-            return None  # a place whose name looks like a secret: not provable without showing it
+        return CredentialBindingDescriptor.if_provable(
+            family="codex",
+            mechanism=credential.mechanism,
+            source_kind=credential.source_kind,
+            locator=credential.locator,
+            executor_namespace=self.request.executor_namespace,
+            authorisation_scope=scope,
+        )
 
 
 def _carries_login(headers: Any) -> bool:  # noqa: ANN401

@@ -5,9 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kandev_routing_codex.lines import event_of
 from kandev_routing_codex.wording import before_response, retry_of, status_of
-from kandev_routing_sdk.spec import AgentEvent, Channel, Exited, JsonValue, Signal, StderrLine, StdoutLine, TurnRecord
+from kandev_routing_sdk.spec import (
+    AgentEvent,
+    Channel,
+    Exited,
+    JsonValue,
+    Signal,
+    StderrLine,
+    StdoutLine,
+    TurnRecord,
+    json_event,
+)
 
 Event = Mapping[str, JsonValue]
 
@@ -64,7 +73,7 @@ class CodexExtractor:
                 self._exited(turn)
 
     def _stdout(self, line: str, turn: TurnRecord) -> None:
-        event = event_of(line)
+        event = json_event(line)
         if event is None:
             self._foreign_line(line, turn)
             return

@@ -14,6 +14,8 @@ from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, LaunchRequest
 INSTALL_HINT: Final = (
     "install Codex (npm install -g @openai/codex) so that it is on PATH, or set `command` in the profile"
 )
+MCP_SECRETS: Final = ("env", "http_headers", "bearer_token")
+"""Where an MCP server has secrets; they travel on the command line."""
 INHERITS: Final = ("CODEX_*", "OPENAI_ORGANIZATION", "OPENAI_PROJECT")
 BYPASS: Final = "bypass"
 MODES: Final = ("read-only", "workspace-write", "danger-full-access", BYPASS)
@@ -75,18 +77,7 @@ def environment(request: LaunchRequest, config: Config, provider: str | None) ->
         for name in named_variables(config, provider or OPENAI)
         if request.full_environ.get(name)
     }
-    return {"RUST_LOG": "error"} | environ | named, frozenset(value for value in named.values() if len(value) >= 6)  # noqa: PLR2004
-
-
-def embedded_secrets(profile: ConcreteProfile) -> frozenset[str]:
-    """Return the values inside ``mcp`` that may be secrets: they travel on the command line."""
-    found: set[str] = set()
-    for server in profile.mcp.values():
-        for part in ("env", "http_headers", "bearer_token"):
-            values = server.get(part) if isinstance(server, dict) else None
-            each = [*values.values()] if isinstance(values, dict) else [values]
-            found |= {value for value in each if isinstance(value, str) and len(value) >= 6}  # noqa: PLR2004
-    return frozenset(found)
+    return {"RUST_LOG": "error"} | environ | named, frozenset(value for value in named.values())
 
 
 def _options(profile: ConcreteProfile) -> Iterator[str]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import ClassVar
 
 from pydantic import JsonValue
@@ -28,6 +26,7 @@ from kandev_routing_sdk.spec.adapter import (
     StderrLine,
     StdoutLine,
 )
+from kandev_routing_sdk.spec.executables import require_executable
 from kandev_routing_sdk.types import Channel, Transport
 
 _API_KEY = "SCRIPTED_API_KEY"
@@ -51,18 +50,18 @@ class ScriptedAdapter(AgentAdapter):
         """Resolve the launch; raises :class:`~kandev_routing_sdk.errors.ExecutableNotFound` without a usable ``command``."""
         profile = request.profile
         command = profile.command or ()
-        found = shutil.which(command[0], path=request.environ.get("PATH")) if command else None
-        if found is None:
-            raise ExecutableNotFound(
-                f"profile {profile.id!r} names no executable: set command to that of a ScriptedAgent"
-            )
+        if not command:
+            raise ExecutableNotFound(f"profile {profile.id!r} has no command; set it to that of a ScriptedAgent")
+        executable = require_executable(
+            command[0], request.environ, request.cwd, hint="set command to that of a ScriptedAgent"
+        )
         transport = profile.transport or Transport.ACP
         flags = ("--headless",) if transport is Transport.HEADLESS else ()
         provider = _text(profile, "provider_id") or self.family
         key = request.environ.get(_API_KEY, "")
         return LaunchPlan(
             transport=transport,
-            argv=(str(Path(found).absolute()), *command[1:], *profile.args, *flags),
+            argv=(executable, *command[1:], *profile.args, *flags),
             environ=request.environ,
             cwd=request.cwd,
             descriptor=None if profile.options.get("unproven") else self._descriptor(request, provider),

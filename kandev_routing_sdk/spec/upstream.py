@@ -18,13 +18,18 @@ class Upstream:
     """A service's address without anything secret in it."""
 
     address: str
-    """``host[:port][/path]``."""
+    """``host[:port][/path]``, the port only if it is not the scheme's own."""
     has_credentials: bool
-    """The URL itself carries a user or a password."""
+    """The URL itself carries a user or a password: then nothing else proves whose credential is used."""
+
+    @property
+    def provider_id(self) -> str:
+        """``gateway:host[:port][/path]``: for every address that the adapter does not know to be the vendor's own."""
+        return f"gateway:{self.address}"
 
 
 def upstream_of(url: str) -> Upstream | None:
-    """Return the address of a base URL; None when it has none, or none that can be named without risk.
+    """Return the service at a base URL; None when it has none, or none that can be named without risk.
 
     The path belongs to it, for one gateway serves several services by path; a version (``/v1``) at its end does not.
     """

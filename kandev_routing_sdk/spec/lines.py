@@ -1,14 +1,14 @@
-"""One line of output as an event."""
+"""One line of a headless agent's output as an event."""
 
 from __future__ import annotations
 
 import json
 
-from kandev_routing_sdk.spec import JsonValue
+from kandev_routing_sdk.types import JsonValue
 
 
-def event_of(line: str) -> dict[str, JsonValue] | None:
-    r"""Return the event on a line; None when it is none.
+def json_event(line: str) -> dict[str, JsonValue] | None:
+    r"""Return the JSON object on a line; None when the line is none (R-EVI-6). Never raises.
 
     Half of a surrogate pair (``\ud83d``), as programs write it that cut a text in the middle of an emoji, becomes a ``?``:
     such text could be neither stored nor shown.
