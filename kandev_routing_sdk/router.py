@@ -173,6 +173,8 @@ class Router:
         """:meth:`route_once` for async code (asyncio). Set ``cancel`` to end the call and still get its result, in a
         :class:`~kandev_routing_sdk.results.CallCancelled`; cancelling the task ends the agents as well.
         """
+        if self.read_only:
+            raise UsageError("this router was opened with read_only=True and can route nothing; open one without it")
         folder = Path.cwd() if cwd is None else Path(cwd)
         return await run_call(self._engine, CallRequest(profile_id, prompt, folder, timeout, on_progress, cancel))
 
@@ -195,7 +197,8 @@ class Router:
         engine = self._engine
         resolution = resolve(engine.profiles, profile_id, dynamic_enabled=True, scope=engine.host_scope)
         found = survey(engine, resolution.candidates, Path.cwd() if cwd is None else Path(cwd))
-        health = engine.store.circuit_view(found.keys)
+        # as a call would: health does not keep a concrete profile from being asked (R-CIR-8)
+        health = engine.store.circuit_view(found.keys) if resolution.kind is ProfileKind.DYNAMIC else {}
         selection = select(found.views, health, round=Round(), now=engine.clock.now())
         return Explanation(
             profile_id=profile_id,
