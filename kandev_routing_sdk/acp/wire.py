@@ -136,6 +136,9 @@ class Wire:
         params = as_object(message.get("params"))
         if self._is_foreign(params):
             self.stale += 1
+            if self._prompted and as_object(params.get("update")).get("sessionUpdate") not in SESSION_UPDATES:
+                # it authorises nothing, but whoever acts in this process was started for this attempt
+                self.feed.turn.incomplete()
             self._answer(message, foreign=True)
             return
         if message["method"] == "session/update":

@@ -29,6 +29,8 @@ from kandev_routing_sdk.types import AttemptOutcome, Phase
 
 MAX_TEXT_CHARS: Final = 4 * 1024 * 1024
 """How much of an answer is kept; more is cut, and observation is then incomplete."""
+_MAX_TOKENS: Final = 2**53 - 1
+"""What every JSON reader and every database can hold; no turn uses more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +182,8 @@ class TurnRecord:
         self._told.model = model
 
     def usage(self, input_tokens: int, output_tokens: int) -> None:
-        """Tokens used so far in this turn."""
-        self._told.usage = Usage(input_tokens, output_tokens)
+        """Tokens used so far in this turn; a number that cannot be one is brought into bounds."""
+        self._told.usage = Usage(_tokens(input_tokens), _tokens(output_tokens))
 
     def http_status(self, status: int) -> None:
         """The HTTP status that the provider answered with."""
@@ -255,3 +257,7 @@ class TurnRecord:
             native_session_id=told.native_session_id,
             inner_retries=told.inner_retries,
         )
+
+
+def _tokens(count: int) -> int:
+    return min(max(count, 0), _MAX_TOKENS)

@@ -189,10 +189,10 @@ class StandardAcpExtractor:
         text = as_text(content.get("text"))
         if text:
             self.on_message_chunk(update, text, turn)
-        elif content.get("type") == "text":
+        elif content.get("type") == "text" and content.get("text") == "":
             turn.acknowledged()
         else:
-            # an image, a resource: output that is not text; shown as nothing, but seen
+            # an image, a resource, text of a wrong shape: output that is shown as nothing, but seen
             turn.incomplete()
             turn.acknowledged()
 

@@ -401,13 +401,22 @@ async def test_what_we_do_not_offer_is_refused(tmp_path: Path, method: str) -> N
     assert report.effects.complete is False  # it asked for something that might have been an effect
 
 
-async def test_frames_of_another_session_are_ignored_and_counted(tmp_path: Path) -> None:
-    """R-EVI-4."""
+async def test_frames_of_another_session_authorise_nothing_and_may_be_effects(tmp_path: Path) -> None:
+    """R-EVI-4: they are counted and no evidence; R-SAFE-1: what acts in the attempt's own process was not seen whole."""
     line = '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"other","update":{"sessionUpdate":"tool_call","toolCallId":"x"}}}'
     driven = acp(ScriptedAgent(tmp_path / "a", ScriptBuilder().garbage(line).fail_overloaded()))
     report = await driven.run()
     assert isinstance(driven.downstream, AcpDownstream)
-    assert (1, False, True) == (driven.downstream.stale_frames, report.effects.tool_call, report.effects.complete)
+    assert (1, False, False) == (driven.downstream.stale_frames, report.effects.tool_call, report.effects.complete)
+
+
+async def test_what_another_session_says_of_itself_is_no_effect(tmp_path: Path) -> None:
+    """R-EVI-4."""
+    line = '{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"other","update":{"sessionUpdate":"available_commands_update"}}}'
+    driven = acp(ScriptedAgent(tmp_path / "a", ScriptBuilder().garbage(line).fail_overloaded()))
+    report = await driven.run()
+    assert isinstance(driven.downstream, AcpDownstream)
+    assert (1, True) == (driven.downstream.stale_frames, report.effects.complete)
 
 
 async def test_an_effect_after_the_response_is_still_marked(tmp_path: Path) -> None:

@@ -93,6 +93,17 @@ def test_updates_of_the_session_say_nothing_of_the_turn(kind: str) -> None:
     assert (Delivery.SENT, True) == (record.effects.delivery, record.effects.complete)
 
 
+@pytest.mark.parametrize(
+    ("content", "complete"),
+    [({"type": "text", "text": ""}, True), ({"type": "text"}, False), ({"type": "text", "text": 5}, False), ("x", False)],
+)
+def test_a_message_that_cannot_be_read_may_have_been_output(content: object, complete: bool) -> None:
+    """R-SAFE-1."""
+    record = turn()
+    StandardAcpExtractor().receive(update(sessionUpdate="agent_message_chunk", content=content), record)
+    assert (Delivery.ACKNOWLEDGED, complete) == (record.effects.delivery, record.effects.complete)
+
+
 def test_an_error_without_an_error_object_fails_the_turn() -> None:
     messages: list[dict[str, Any]] = [{"id": 1}, {"id": 1, "error": None}, {"id": 1, "error": [1]}]
     for message in messages:

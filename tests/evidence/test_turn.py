@@ -179,6 +179,12 @@ def test_no_usage_is_no_usage(turn: Turn) -> None:
     assert not turn.record.has_usage
 
 
+def test_numbers_that_no_database_can_hold_do_not_lose_the_answer(turn: Turn) -> None:
+    """A turn's record is written when its work is done: what an agent counts must not make that fail."""
+    turn.record.usage(10**30, -3)
+    assert Usage(2**53 - 1, 0) == turn.record.report(NOW).usage
+
+
 def test_failed_and_cancelled(turn: Turn) -> None:
     """The other two ends."""
     turn.record.failed("refusal")
