@@ -136,7 +136,7 @@ class Wire:
         params = as_object(message.get("params"))
         if self._is_foreign(params):
             self.stale += 1
-            if self._prompted and as_object(params.get("update")).get("sessionUpdate") not in SESSION_UPDATES:
+            if self._prompted and _kind(as_object(params.get("update"))) not in SESSION_UPDATES:
                 # it authorises nothing, but whoever acts in this process was started for this attempt
                 self.feed.turn.incomplete()
             self._answer(message, foreign=True)
@@ -155,7 +155,7 @@ class Wire:
         return bool(named) and self.session_id is not None and named != self.session_id
 
     def _is_replay(self, update: Frame) -> bool:
-        return self.peer.waits_for("session/load") and update.get("sessionUpdate") not in SESSION_UPDATES
+        return self.peer.waits_for("session/load") and _kind(update) not in SESSION_UPDATES
 
     def _answer(self, message: Message, *, foreign: bool = False) -> None:
         if "id" not in message:
@@ -170,3 +170,7 @@ class Wire:
 
     def _send(self, data: bytes, droppable: bool) -> bool:  # noqa: FBT001  # the peer's callback
         return self._child is not None and self._child.send(data, droppable=droppable)
+
+
+def _kind(update: Frame) -> str:
+    return as_text(update.get("sessionUpdate"))

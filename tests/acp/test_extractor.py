@@ -95,7 +95,12 @@ def test_updates_of_the_session_say_nothing_of_the_turn(kind: str) -> None:
 
 @pytest.mark.parametrize(
     ("content", "complete"),
-    [({"type": "text", "text": ""}, True), ({"type": "text"}, False), ({"type": "text", "text": 5}, False), ("x", False)],
+    [
+        ({"type": "text", "text": ""}, True),
+        ({"type": "text"}, False),
+        ({"type": "text", "text": 5}, False),
+        ("x", False),
+    ],
 )
 def test_a_message_that_cannot_be_read_may_have_been_output(content: object, complete: bool) -> None:
     """R-SAFE-1."""

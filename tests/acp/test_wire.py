@@ -66,13 +66,17 @@ def test_whatever_comes_nothing_raises(lines: list[Line]) -> None:
 
 @given(
     st.lists(
-        st.dictionaries(st.sampled_from(["sessionUpdate", "x"]), st.text(max_size=5), max_size=2),
+        st.dictionaries(
+            st.sampled_from(["sessionUpdate", "x"]),
+            st.text(max_size=5) | st.lists(st.integers(), max_size=1),
+            max_size=2,
+        ),
         min_size=1,
         max_size=3,
     )
 )
-def test_what_another_session_says_is_counted_and_ignored(updates: list[dict[str, Any]]) -> None:
-    """R-EVI-4."""
+def test_what_another_session_says_is_counted_and_never_safe(updates: list[dict[str, Any]]) -> None:
+    """R-EVI-4; R-SAFE-1: the process is the attempt's own, whatever it calls its session."""
     message = [{"method": "session/update", "params": {"sessionId": "other", "update": update}} for update in updates]
     wire, turn = asyncio.run(converse([Line(json.dumps(m), truncated=False) for m in message]))
-    assert (len(updates), True) == (wire.stale, turn.effects.complete)
+    assert (len(updates), False) == (wire.stale, turn.effects.complete)
