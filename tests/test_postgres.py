@@ -5,23 +5,15 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
 from tests._postgres import PostgresServer, _Owner, find_installation, running_server
+from tests._processes import is_alive, wait_for
 
 ROOT = Path(__file__).parents[1]
-
-
-def _is_alive(pid: int) -> bool:
-    # A zombie still has an id, so its state is asked for and not only its existence.
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
 
 
 def test_a_database_is_empty_and_writable(database_url: str) -> None:
@@ -53,8 +45,8 @@ def test_the_server_is_of_a_supported_version(postgres_url: str) -> None:
 def test_a_stopped_server_leaves_no_process_and_no_file() -> None:
     with running_server() as server:
         pid, folder = server.pid, server.folder
-        assert _is_alive(pid)
-    assert not _is_alive(pid)
+        assert is_alive(pid)
+    assert not is_alive(pid)
     assert not folder.exists()
 
 
@@ -84,9 +76,6 @@ def test_a_killed_test_run_takes_its_server_with_it() -> None:
         assert run.stdout is not None
         pid, folder = run.stdout.readline().split()
         run.send_signal(signal.SIGKILL)
-    deadline = time.monotonic() + 30
-    while _is_alive(int(pid)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not _is_alive(int(pid))
+    wait_for(lambda: not is_alive(int(pid)))
     # A killed process cannot tidy up; this test does it in its place.
     subprocess.run(["rm", "-rf", "--", folder], check=True)

@@ -8,10 +8,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests._processes import group_members
 
 CLAUDE_ARGUMENTS = (
     "-p",
@@ -40,33 +42,6 @@ class RawRun:
     @property
     def last(self) -> dict[str, Any]:
         return self.events[-1]
-
-
-def live_processes() -> dict[int, tuple[int, int]]:
-    """The parent and the process group of each live process (no zombies)."""
-    found = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            with suppress(FileNotFoundError, ProcessLookupError):  # it ended while we looked
-                state, parent, group = (folder / "stat").read_text().rsplit(")", 1)[1].split()[:3]
-                if state != "Z":
-                    found[int(folder.name)] = int(parent), int(group)
-    return found
-
-
-def group_members(group: int) -> list[int]:
-    """The live processes of a process group."""
-    return [pid for pid, (_, its_group) in live_processes().items() if its_group == group]
-
-
-def descendants(ancestor: int) -> set[int]:
-    """The live children of a process, and theirs."""
-    processes = live_processes()
-    found, fresh = set[int](), {ancestor}
-    while fresh:
-        fresh = {pid for pid, (parent, _) in processes.items() if parent in fresh}
-        found |= fresh
-    return found
 
 
 @contextmanager

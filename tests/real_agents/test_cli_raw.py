@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -16,14 +16,12 @@ from types import MappingProxyType
 import pytest
 
 from kandev_routing_sdk.testing.provider import AuthKind, LoopbackProvider
+from tests._processes import descendants, group_members, is_alive, wait_for
 from tests.real_agents._agents import Agents
 from tests.real_agents._cli import (
     CLAUDE_ARGUMENTS,
     CODEX_ARGUMENTS,
     RawRun,
-    descendants,
-    group_members,
-    live_processes,
     run,
     started,
 )
@@ -205,7 +203,7 @@ def test_a_signal_to_the_group_and_the_tool_under_way(
     cli.provider.set("tool_then_hang", tool_command="echo $$ > pid.txt; exec python3 -c 'import time; time.sleep(50)'")
     written = cli.cwd / "pid.txt"
     with started(cli.argv, cli.env(cli.provider, "tool_then_hang"), cli.cwd, "Hi.") as process:
-        tool = int(_until(lambda: written.is_file() and written.read_text().strip()))
+        tool = int(wait_for(lambda: written.is_file() and written.read_text().strip()))
         assert tool not in group_members(process.pid)
         assert tool in descendants(process.pid)
         os.killpg(process.pid, sent)
@@ -214,15 +212,6 @@ def test_a_signal_to_the_group_and_the_tool_under_way(
         assert [] == group_members(process.pid)
     if (family, sent) == ("claude", signal.SIGKILL):
         time.sleep(0.5)
-        assert tool in live_processes()
+        assert is_alive(tool)
         os.kill(tool, signal.SIGKILL)
-    assert _until(lambda: tool not in live_processes())
-
-
-def _until(check: Callable[[], str | bool]) -> str | bool:
-    """Wait for a true answer, at most 20 seconds."""
-    deadline = time.monotonic() + 20
-    while not (found := check()):
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.05)
-    return found
+    assert wait_for(lambda: not is_alive(tool))

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from kandev_routing_sdk.testing.provider import LoopbackProvider
+from tests._processes import child_groups, group_members
 from tests.real_agents._agents import Agents
-from tests.real_agents._cli import group_members
 from tests.real_agents.conftest import CLAUDE_OAUTH_TOKEN, CODEX_KEY_VARIABLE, ClaudeAuth, ClaudeEnv, CodexEnv
 
 RETRY: Mapping[str, Any] = {"transient": {"retry": {"enabled": True, "max_retries": 3, "initial_interval_seconds": 1}}}
@@ -212,7 +212,7 @@ def test_an_interrupt_in_mid_turn_leaves_no_process(setup: Setup, sent: signal.S
     setup.write("hang")
     process = setup.start()
     setup.provider.wait_for(1, scenario="hang")
-    groups = agent_groups(process.pid)
+    groups = child_groups(process.pid)
     assert groups
     process.send_signal(sent)
     out, err = process.communicate(timeout=60)
@@ -221,17 +221,3 @@ def test_an_interrupt_in_mid_turn_leaves_no_process(setup: Setup, sent: signal.S
     assert ("cancelled", expected) == (document["outcome"], document["exit_code"])
     for group in groups:
         assert [] == group_members(group)
-
-
-def agent_groups(parent: int) -> set[int]:
-    """Return the process groups of a process's children."""
-    found: set[int] = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[1]) == parent:
-                found.add(int(fields[2]))
-    return found

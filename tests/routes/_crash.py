@@ -16,33 +16,23 @@ from kandev_routing_sdk import CallFailed, Router, Settings
 from kandev_routing_sdk.profiles import parse_profiles
 from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.testing import ScriptedAdapter
+from tests.routes._stores import StoreAtWrites
 
-WRITES = ("commit", "mark_attempt", "save_call")
 
-
-class CrashingStore:
-    """Passes everything on to a real store, until the fatal write."""
+class CrashingStore(StoreAtWrites):
+    """Kills its process at the fatal write."""
 
     def __init__(self, store: Any, fatal: int, moment: str) -> None:
-        self._store, self._fatal, self._moment = store, fatal, moment
-        self.writes = 0
+        super().__init__(store)
+        self._fatal = fatal, moment
 
-    def __getattr__(self, name: str) -> Any:  # a stand-in for every method
-        method = getattr(self._store, name)
-        if name not in WRITES:
-            return method
+    def before(self, number: int) -> None:
+        if self._fatal == (number, "before"):
+            os.kill(os.getpid(), signal.SIGKILL)
 
-        def write(*args: Any, **kwargs: Any) -> Any:  # as above
-            self.writes += 1
-            fatal = self.writes == self._fatal
-            if fatal and self._moment == "before":
-                os.kill(os.getpid(), signal.SIGKILL)
-            answer = method(*args, **kwargs)
-            if fatal:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return answer
-
-        return write
+    def after(self, number: int) -> None:
+        if self._fatal == (number, "after"):
+            os.kill(os.getpid(), signal.SIGKILL)
 
 
 def main() -> None:
@@ -56,7 +46,7 @@ def main() -> None:
             result = router.route_once("frontier", "do it", timeout=60, cwd=world["folder"])
         except CallFailed as failed:
             result = failed.result
-    done = {"outcome": result.outcome, "by": result.execution_profile_id, "writes": getattr(store, "writes", 0)}
+    done = {"outcome": result.outcome, "by": result.execution_profile_id, "writes": store.writes}
     print(json.dumps(done))
 
 

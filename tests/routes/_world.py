@@ -14,6 +14,7 @@ from typing import Any
 from kandev_routing_sdk import CallResult, Progress, Router, Settings
 from kandev_routing_sdk.clock import Clock
 from kandev_routing_sdk.profiles import parse_profiles
+from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.testing import FakeClock, ScriptBuilder, ScriptedAdapter, ScriptedAgent
 
 RETRY: Mapping[str, Any] = {"transient": {"retry": {"enabled": True, "max_retries": 3, "initial_interval_seconds": 5}}}
@@ -92,6 +93,12 @@ class World:
         """Start a process of its own that makes one call."""
         command = [sys.executable, "-m", "tests.routes._crash", str(self.write()), "0", "after"]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def groups(self) -> list[int]:
+        """The process groups of every attempt ever made."""
+        with open_store(self.url) as store:
+            attempts = [a for call in store.calls() for a in store.attempts(call.session_id)]
+        return [a.process_group for a in attempts if a.process_group is not None]
 
     def prompts(self) -> dict[str, int]:
         """How many prompts each agent really got."""

@@ -15,8 +15,8 @@ from kandev_routing_sdk.clock import SystemClock
 from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.testing import FakeClock, ScriptedAdapter
 from kandev_routing_sdk.types import DispatchMark
+from tests._processes import group_members
 from tests.routes._world import World, answers
-from tests.routes.test_endings import alive_in_group
 
 _WRITES = 14
 """Durable writes of the call below; held by a test, so that no boundary is forgotten."""
@@ -78,5 +78,5 @@ def test_a_kill_at_any_write_repeats_nothing(tmp_path: Path, fatal: int, moment:
                 if before[attempt.execution_profile_id]:
                     assert attempt.mark is not DispatchMark.CLAIMED, "a prompt left before its mark was durable"
                 if attempt.process_group is not None:
-                    assert [] == alive_in_group(attempt.process_group)
+                    assert [] == group_members(attempt.process_group)
     assert world.agents["sol"].effects in ([], ["ran"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from pathlib import Path
 from typing import ClassVar
 
 import anyio
@@ -28,28 +27,8 @@ from kandev_routing_sdk.spec import AgentEvent, Extractor, LaunchPlan, TurnRecor
 from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.testing import ScriptedAdapter
 from kandev_routing_sdk.types import AttemptOutcome, CircuitState
+from tests._processes import group_members
 from tests.routes._world import RETRY, WAIT, World, answers
-
-
-def alive_in_group(process_group: int) -> list[int]:
-    """Return the live (not zombie) processes of a group."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                fields = (entry / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(fields[2]) == process_group and fields[0] != "Z":
-                found.append(int(entry.name))
-    return found
-
-
-def groups_of(world: World) -> list[int]:
-    """Return the process groups of every attempt ever made."""
-    with open_store(world.url) as store:
-        attempts = [a for call in store.calls() for a in store.attempts(call.session_id)]
-    return [a.process_group for a in attempts if a.process_group is not None]
 
 
 def test_an_agent_that_never_answers_ends_with_the_timeout(either_world: World) -> None:
@@ -66,8 +45,8 @@ def test_an_agent_that_never_answers_ends_with_the_timeout(either_world: World) 
     assert {"fable": 1, "sol": 0} == either_world.prompts()
     with either_world.router() as router:
         assert [] == router.circuits()
-    (group,) = groups_of(either_world)
-    assert [] == alive_in_group(group)
+    (group,) = either_world.groups()
+    assert [] == group_members(group)
 
 
 def test_partial_output_of_a_timed_out_call_is_kept(world: World) -> None:
@@ -99,8 +78,8 @@ def test_an_asked_for_cancel_ends_everything_and_charges_nobody(either_world: Wo
 
     error = anyio.run(main)
     assert (130, "working") == (error.result.exit_code, error.result.text)
-    (group,) = groups_of(either_world)
-    assert [] == alive_in_group(group)
+    (group,) = either_world.groups()
+    assert [] == group_members(group)
     with either_world.router() as router:
         assert [] == router.circuits()
         assert ["cancelled"] == [c.outcome for c in router.calls()]
@@ -121,8 +100,8 @@ def test_a_cancelled_task_leaves_no_agent_and_a_settled_record(world: World) -> 
                 await router.route_once_async("frontier", "go", on_progress=tell, cwd=world.folder)
 
     anyio.run(main)
-    (group,) = groups_of(world)
-    assert [] == alive_in_group(group)
+    (group,) = world.groups()
+    assert [] == group_members(group)
     with open_store(world.url) as store:
         (call,) = store.calls()
         assert "cancelled" == call.outcome

@@ -31,7 +31,7 @@ from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.testing import FakeClock, ScriptedAdapter
 from kandev_routing_sdk.testing.scripted import bodies
 from kandev_routing_sdk.types import Channel, CircuitState, DispatchMark
-from tests.routes._crash import WRITES
+from tests.routes._stores import WRITES
 
 NAMES = ("fable", "sol", "luna")
 PARTS: dict[str, Any] = {

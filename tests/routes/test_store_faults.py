@@ -8,32 +8,23 @@ import pytest
 
 from kandev_routing_sdk.errors import StoreReadOnly, StoreUnavailable
 from kandev_routing_sdk.store import open_store
-from tests.routes._crash import WRITES
+from tests._processes import group_members
+from tests.routes._stores import StoreAtWrites
 from tests.routes._world import World, answers
-from tests.routes.test_endings import alive_in_group, groups_of
 
 _OF_ONE_CALL = 9
 
 
-class FailingStore:
-    """Passes everything on to a real store; from the Nth write on, for ``times`` writes, it fails."""
+class FailingStore(StoreAtWrites):
+    """From the Nth write on, for ``times`` writes, it fails."""
 
     def __init__(self, store: Any, first: int, error: Exception, times: int) -> None:
-        self._store, self._first, self._error, self._times = store, first, error, times
-        self.writes = 0
+        super().__init__(store)
+        self._failing, self._error = range(first, first + times), error
 
-    def __getattr__(self, name: str) -> Any:  # a stand-in for every method
-        method = getattr(self._store, name)
-        if name not in WRITES:
-            return method
-
-        def write(*args: Any, **kwargs: Any) -> Any:  # as above
-            self.writes += 1
-            if self._first <= self.writes < self._first + self._times:
-                raise self._error
-            return method(*args, **kwargs)
-
-        return write
+    def before(self, number: int) -> None:
+        if number in self._failing:
+            raise self._error
 
 
 def test_the_writes_of_a_call_are_known(world: World) -> None:
@@ -55,6 +46,6 @@ def test_a_failed_write_is_told_and_nothing_acts_on_it(world: World, first: int,
         world.call(parts={"store": store})
     prompts = world.prompts()["fable"]
     assert prompts == 0 or first > 4, "a prompt left although its dispatch mark was never durable"
-    assert [] == [pid for group in groups_of(world) for pid in alive_in_group(group)]
+    assert [] == [pid for group in world.groups() for pid in group_members(group)]
     assert "done" == world.call().text, "the next call works when the cause is gone"
     assert prompts + 1 == world.prompts()["fable"]

@@ -6,11 +6,13 @@ import os
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from kandev_routing_sdk.store import open_store, turns
+from tests._processes import wait_for
 from tests.store._values import create
 
 
@@ -22,11 +24,8 @@ def waiters() -> list[threading.Thread]:
     return [t for t in threading.enumerate() if t.name == "kandev-routing-turn"]
 
 
-def until(condition: object) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline
-        time.sleep(0.002)
+def _are_waiting(count: int) -> bool:
+    return len(waiters()) == count
 
 
 def test_one_has_the_turn_and_the_next_gets_it(tmp_path: Path) -> None:
@@ -42,7 +41,7 @@ def test_one_has_the_turn_and_the_next_gets_it(tmp_path: Path) -> None:
     before = open_files()
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(takes, range(80)))
-    until(lambda: not waiters())
+    wait_for(lambda: not waiters())
     assert before == open_files()
 
 
@@ -56,7 +55,7 @@ def test_all_who_wait_are_served_and_nobody_before_the_turn_is_over(tmp_path: Pa
     with ThreadPoolExecutor(5) as pool, turns.turn(tmp_path, 60):
         for number in range(5):
             pool.submit(takes, number)
-            until(lambda n=number: len(waiters()) == n + 1)
+            wait_for(partial(_are_waiting, number + 1))
         assert [] == served
     assert list(range(5)) == sorted(served)
 
@@ -65,7 +64,7 @@ def test_whoever_waited_long_enough_goes_ahead_and_leaves_the_queue(tmp_path: Pa
     before = open_files()
     with turns.turn(tmp_path, 60), turns.turn(tmp_path, 0.05):
         pass  # no turn, and no harm
-    until(lambda: not waiters())
+    wait_for(lambda: not waiters())
     assert before == open_files()
     with turns.turn(tmp_path, 0):
         assert [] == waiters(), "nothing was left locked"
@@ -81,7 +80,7 @@ def test_an_interrupted_wait_leaves_the_queue(tmp_path: Path, monkeypatch: pytes
         patch.setattr(waiter._answered, "wait", interrupted.__get__(waiter._answered))
         with pytest.raises(KeyboardInterrupt):
             waiter.wait(60)
-    until(lambda: not waiters())
+    wait_for(lambda: not waiters())
     assert before == open_files()
 
 
