@@ -11,7 +11,7 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Iterator
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, packages_distributions
 from pathlib import Path
 
 import pytest
@@ -201,6 +201,31 @@ def test_the_distributions_share_their_version_and_their_licence() -> None:
         (project["version"], project["license"], project["requires-python"]) for project in projects
     }
     assert 1 == len({(folder / "LICENSE").read_bytes() for folder in DISTRIBUTIONS.values()})
+
+
+def _imported(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module.partition(".")[0]
+
+
+def _distribution(requirement: str) -> str:
+    return re.sub(r"[-_.]+", "-", re.split(r"[\s\[<>=!~;]", requirement)[0]).lower()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_everything_that_is_imported_is_installed_with_it_and_all_that_is_installed_is_used(package: str) -> None:
+    """What only tests need is no dependency of a user; what the testing aids need is in the extra that says so."""
+    project = tomllib.loads((DISTRIBUTIONS[package] / "pyproject.toml").read_text())["project"]
+    needed = {_distribution(requirement) for requirement in project["dependencies"]}
+    extra = {_distribution(r) for group in project.get("optional-dependencies", {}).values() for r in group}
+    names = {name for path in _python_files(package) for name in _imported(path)} - sys.stdlib_module_names - {package}
+    installed = packages_distributions()
+    imported = {_distribution(home) for name in names for home in installed.get(name, [name])}
+    assert set() == imported - needed - extra - {"pydantic-core"}, "pydantic pins its core to the version it needs"
+    assert set() == needed - imported - {"tzdata"}, "tzdata is data: the standard library reads it"
 
 
 # What must not be written -----------------------------------------------------------------------------------------------
