@@ -6,7 +6,6 @@ literals and secrets. No family ever sees another one's variables.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -18,6 +17,7 @@ from pydantic import ValidationError
 from kandev_routing_sdk.binding import fingerprint
 from kandev_routing_sdk.circuits import ResourceIdentity, ResourceKey, consulted_keys
 from kandev_routing_sdk.conductor.engine import Engine
+from kandev_routing_sdk.conductor.known_secrets import known_secrets
 from kandev_routing_sdk.errors import RoutingError
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.profiles import ConcreteProfile, SecretRef
@@ -30,12 +30,6 @@ NEUTRAL_VARIABLES: Final = (
     "SYSTEMROOT", "DBUS_SESSION_BUS_ADDRESS", "VIRTUAL_ENV", "PYENV_*", "NVM_*",
 )  # fmt: skip
 """Name patterns of host variables that every agent gets."""
-
-_SECRET_NAME: Final = re.compile(r"(?i)key|token|secret|passw|credential|auth|cookie|session|private")
-_PLAIN_NAME: Final = re.compile(r"PATH|HOME|LANG|LC_.*|TZ|TERM|TMPDIR|SHELL|USER|LOGNAME|NO_COLOR|XDG_.*")
-_PLAIN_VALUE: Final = re.compile(r"[./~][\w./ -]*|https?://[\w.:\[\]-]+(/[\w./-]*)?|\d{1,7}|true|false|[a-z]{1,12}")
-_MIN_SECRET: Final = 6
-_MIN_OPAQUE: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +113,7 @@ def _prepare(engine: Engine, profile: ConcreteProfile, adapter: AgentAdapter, cw
         profile_id=profile.id,
         executor_namespace=engine.executor_namespace,
     )
-    known = [*secrets.values(), *plan.secrets, *_secret_literals(literals), *_secret_arguments(profile)]
-    known += [v for n, v in plan.environ.items() if _SECRET_NAME.search(n) and not _PLAIN_VALUE.fullmatch(v)]
+    known = known_secrets(profile, plan.environ, literals, (*secrets.values(), *plan.secrets))
     return Prepared(profile, adapter, plan, identity, consulted_keys(identity), Sanitiser(known))
 
 
@@ -128,37 +121,6 @@ def inherited(environ: Mapping[str, str], own: Iterable[str]) -> dict[str, str]:
     """Return the host variables that an agent with these own patterns gets."""
     patterns = (*NEUTRAL_VARIABLES, *own)
     return {n: v for n, v in environ.items() if any(fnmatchcase(n, p) for p in patterns)}
-
-
-def _secret_literals(literals: Mapping[str, str]) -> list[str]:
-    """Literals that may be secrets: all but well-known names and values that plainly are none."""
-    return [
-        v
-        for n, v in literals.items()
-        if len(v) >= _MIN_SECRET
-        and not _PLAIN_NAME.fullmatch(n)
-        and (_SECRET_NAME.search(n) or not _PLAIN_VALUE.fullmatch(v))
-    ]
-
-
-def _secret_arguments(profile: ConcreteProfile) -> list[str]:
-    """Arguments that may be secrets: values of flags that are named so, and opaque-looking ones."""
-    found: list[str] = []
-    after_secret_flag = after_model_flag = False
-    for argument in (*(profile.command or ())[1:], *profile.args):
-        flag, _, value = argument.partition("=") if argument.startswith("-") else ("", "", argument)
-        named = after_secret_flag or bool(flag and _SECRET_NAME.search(flag))
-        opaque = (
-            bool(re.search(r"\d", value))
-            and not after_model_flag
-            and len(value) >= _MIN_OPAQUE
-            and not _PLAIN_VALUE.fullmatch(value)
-        )
-        if value and len(value) >= _MIN_SECRET and (named or opaque):
-            found.append(value)
-        after_secret_flag = bool(flag and not value and _SECRET_NAME.search(flag))
-        after_model_flag = bool(flag and not value and (flag == "-m" or "model" in flag))
-    return found
 
 
 def _no_adapter(engine: Engine, family: str) -> str:
