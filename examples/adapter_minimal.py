@@ -1,8 +1,10 @@
 """An adapter in one file: a headless agent that reads a prompt on standard input and writes JSON lines.
 
-To install it, put it into a distribution with this entry point, and run ``kandev-routing doctor``::
+To install it, put it into a distribution with this entry point, and run ``kandev-routing doctor``:
 
-    [project.entry - points.kandev_routing_sdk]
+.. code-block:: toml
+
+    [project.entry-points.kandev_routing_sdk]
     minimal = "adapter_minimal"
 
 The agent says ``{"type": "say", "text": …}`` and ends with ``{"type": "end"}``, or with
@@ -11,10 +13,7 @@ The agent says ``{"type": "say", "text": …}`` and ends with ``{"type": "end"}`
 
 from __future__ import annotations
 
-import json
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import ClassVar
 
 from kandev_routing_sdk.spec import (
@@ -22,7 +21,6 @@ from kandev_routing_sdk.spec import (
     AgentEvent,
     Channel,
     CredentialBindingDescriptor,
-    ExecutableNotFound,
     Exited,
     Extractor,
     FoundAgent,
@@ -34,7 +32,10 @@ from kandev_routing_sdk.spec import (
     StdoutLine,
     Transport,
     TurnRecord,
+    find_executable,
     hookimpl,
+    json_event,
+    require_executable,
 )
 
 _RULES = """
@@ -65,12 +66,11 @@ class MinimalAdapter(AgentAdapter):
     def plan(self, request: LaunchRequest) -> LaunchPlan:
         """Resolve a launch; start nothing."""
         command = request.profile.command or ("minimal-agent",)
-        found = shutil.which(command[0], path=request.environ.get("PATH"))
-        if found is None:
-            raise ExecutableNotFound(f"{command[0]} is not on PATH; install it, or set command in the profile")
+        hint = "install it so that it is on PATH, or set command in the profile"
+        executable = require_executable(command[0], request.environ, request.cwd, hint=hint)
         return LaunchPlan(
             transport=Transport.HEADLESS,
-            argv=(str(Path(found).absolute()), *command[1:], *request.profile.args),
+            argv=(executable, *command[1:], *request.profile.args),
             environ=request.environ,
             cwd=request.cwd,
             descriptor=CredentialBindingDescriptor(
@@ -96,7 +96,7 @@ class MinimalAdapter(AgentAdapter):
 
     def discover(self, environ: Mapping[str, str]) -> Sequence[FoundAgent]:
         """For ``init`` and ``doctor``."""
-        found = shutil.which("minimal-agent", path=environ.get("PATH"))
+        found = find_executable("minimal-agent", environ)
         return (FoundAgent(self.family, found, Transport.HEADLESS, hint="put minimal-agent on PATH"),)
 
 
@@ -116,11 +116,7 @@ class MinimalExtractor:
                 pass
 
     def _line(self, text: str, turn: TurnRecord) -> None:
-        try:
-            said = json.loads(text)
-        except ValueError:
-            said = None
-        match said:
+        match json_event(text):
             case {"type": "say", "text": str(words)}:
                 turn.text(words)
             case {"type": "end"}:

@@ -8,10 +8,15 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from kandev_routing_sdk.evidence.sanitise import Sanitiser
+from kandev_routing_sdk.evidence.turn import TurnContext
+from kandev_routing_sdk.spec import AcpFrame, TurnRecord
 from kandev_routing_sdk.testing import ScriptBuilder, ScriptedAgent
 from tests.docs._pages import ROOT, Snippet, snippet, snippets
 
@@ -199,6 +204,22 @@ ASK = textwrap.dedent("""
     for rejected in result.rejected:
         print(rejected.profile_id, rejected.reason, rejected.detail)
 """)
+BOLT = """
+version = 1
+[features]
+dynamic_agent_routing = true
+[profiles.road]
+family = "bolt"
+command = {road}
+env = {{ BOLT_HOME = "/home/me/one" }}
+[profiles.spare]
+family = "bolt"
+command = {spare}
+env = {{ BOLT_HOME = "/home/me/{other}" }}
+[profiles.frontier]
+kind = "dynamic"
+candidates = [{{ profile = "road" }}, {{ profile = "spare" }}]
+"""
 KEYS = {"TEAM_ACME_KEY": "one-secret-key", "OTHER_ACME_KEY": "another-secret-key"}
 
 
@@ -219,7 +240,38 @@ def test_the_how_tos_adapter_stops_where_it_does_not_understand(acme: Path, tmp_
 def test_the_how_tos_adapter_says_what_is_missing(acme: Path, tmp_path: Path) -> None:
     ended = _run(ASK, tmp_path, acme, **KEYS)
     assert (0, "") == (ended.returncode, ended.stderr)
-    assert "road not_launchable acme-agent is not there; install acme-agent" in ended.stdout
+    assert "road not_launchable no executable 'acme-agent' on this machine; install acme-agent" in ended.stdout
+
+
+@pytest.mark.parametrize(("other", "expected"), [("two", "success spare Hello."), ("one", "waiting road")])
+def test_the_how_tos_acp_adapter_is_short_and_routes_around_a_limit(other: str, expected: str, tmp_path: Path) -> None:
+    """With a login of its own the spare answers; with the same one it has the same limit. The agents really speak the protocol."""
+    shown = snippet(HOW_TO, "python", "file: bolt_adapter.py").text
+    assert len([line for line in shown.splitlines() if line.strip()]) <= 60
+    plugins = tmp_path / "plugins"
+    plugins.mkdir()
+    (plugins / "bolt_adapter.py").write_text(shown, "utf-8")
+    _install(plugins, "bolt", "bolt_adapter")
+    road = ScriptedAgent(tmp_path / "road", ScriptBuilder().fail_quota(3600))
+    spare = ScriptedAgent(tmp_path / "spare", ScriptBuilder().think("Well.").say("Hello."))
+    profiles = BOLT.format(road=json.dumps(road.command), spare=json.dumps(spare.command), other=other)
+    (tmp_path / "kandev-routing.toml").write_text(profiles, "utf-8")
+    ended = _run(ASK, tmp_path, plugins)
+    assert (0, "") == (ended.returncode, ended.stderr)
+    lines = ended.stdout.splitlines()
+    assert expected == lines[0].strip()
+    assert "road quota_limited neutral.quota.words.1 True" == lines[1]
+
+
+def test_the_how_tos_acp_extractor_adds_the_status_of_an_error() -> None:
+    names: dict[str, Any] = {}
+    exec(snippet(HOW_TO, "python", "file: bolt_adapter.py").text, names)
+    for data, status in [({"status": 429}, 429), ({"status": "429"}, None), (None, None)]:
+        turn = TurnRecord(TurnContext(family="bolt"), Sanitiser(), lambda _: None)
+        frame: dict[str, Any] = {"jsonrpc": "2.0", "id": 3, "error": {"code": -32603, "message": "No more.", "data": data}}
+        names["BoltExtractor"]().receive(AcpFrame(frame, request="session/prompt"), turn)
+        found = turn.report(datetime.now(UTC)).evidence
+        assert (status, "No more.") == (found.http_status, found.signals[0].text)
 
 
 def test_the_how_tos_host_gives_its_adapter_to_the_router(acme: Path, tmp_path: Path) -> None:
