@@ -26,7 +26,7 @@ class Mark(Enum):
     """The agent says that it is still trying."""
     TIMED = (
         r"reset|retry|reconnecting|waiting|\bwait|backing off|next attempt|\b(?:try|back|limited|available|unavailable)\b|renew|"
-        r"refresh|replenish|restored|lifted|resumes?\b|unlock|cools?[ -]?down|paused|blocked|locked out|suspended|"
+        r"refresh|replenish|regain|restored|lifted|resumes?\b|unlock|cools?[ -]?down|paused|blocked|locked out|suspended|"
         r"(?:cycle|window|period|limit) ends|(?:limit|reached|exceeded)[^|\r\n]{0,80}\||rate-?limit|x-codex-"
     )
     """There may be a timing hint: a superset of what the timing grammar starts from (held by a test)."""

@@ -31,7 +31,7 @@ _TRIGGER: Final = compile_linear(
     r"(?i)\b(?:"
     r"(?P<own>retrying|reconnecting|waiting|will retry|will reconnect|backing off|next (?:retry|attempt))"
     r"|(?P<said>(?:try|retry)(?: (?:again|your request|the request|this request|later))*|resets?(?:ting)?|renews?"
-    r"|refresh(?:es)?|replenish(?:es|ed)?|restored|lifted|resumes?|unlocks?|cool(?:s)?[ -]?down"
+    r"|refresh(?:es)?|replenish(?:es|ed)?|restored|lifted|resumes?|unlocks?|regain(?: access)?|cool(?:s)?[ -]?down"
     r"|available|unavailable|back(?: online)?|come back|wait|paused|blocked|locked out|suspended|retry[ -]after"
     r"|cycle ends|window ends|period ends|limit ends|limited)"
     r")\b"
