@@ -12,7 +12,8 @@
     │   ├── ConfigInvalid             .problems: each one names its path in the file
     │   ├── SecretUnavailable
     │   ├── CatalogueError            a rule file that may not load
-    │   └── DynamicRoutingDisabled    the feature flag is off
+    │   ├── DynamicRoutingDisabled    the feature flag is off
+    │   └── ConfigExists              (in cli) ``init`` overwrites no file
     ├── NotPermitted                  77
     ├── NoCandidate                   69  nobody enabled, compatible and launchable
     │   └── ProfileUnusable           the profile exists but may not be used (disabled, cross-scope, …)
@@ -31,7 +32,8 @@
     ├── LaunchError                   69  the agent could not be started
     │   └── ExecutableNotFound
     ├── ProtocolViolation             70  the agent broke its protocol or its bounds
-    └── CallFailed                    (in results) a utility call that did not succeed; .result holds all that is known
+    └── CallFailed                1   (in results) a utility call that did not succeed; .result holds all that is known
+        ├── CallNoCandidate           69
         ├── CallWaiting               75
         ├── CallActionRequired        79
         ├── CallTimedOut              124

@@ -22,7 +22,7 @@ import pytest
 import typer.main
 
 import kandev_routing_sdk
-from kandev_routing_sdk import load_settings, results, spec, testing
+from kandev_routing_sdk import errors, load_settings, results, spec, testing
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.catalogue.rules import RuleSource
@@ -189,6 +189,24 @@ def test_the_exit_codes_of_the_readme_are_complete() -> None:
     listed = {int(n) for row in re.findall(r"^\| ([\d, ]+) \|", text, re.MULTILINE) for n in row.split(",")}
     of_the_code = {error.exit_code for error in _ours()} | {outcome.exit_code for outcome in CallOutcome}
     assert of_the_code | {143} == listed
+
+
+def test_the_tree_in_errors_shows_every_error_below_its_parent() -> None:
+    """And the exit code where it is given; without one it is the parent's."""
+    lines = [line for line in (errors.__doc__ or "").splitlines() if re.match(r"    (RoutingError|[ │├└─]+\w)", line)]
+    parents, shown = [RoutingError.__name__], {}
+    for line in lines[1:]:
+        found = re.match(r"    ([ │]*[├└]── )(\w+)\s*(\d*)", line)
+        assert found is not None, line
+        parents[len(found[1]) // 4 :] = [found[2]]
+        shown[found[2]] = parents[-2], int(found[3] or 0)
+    known = {error.__name__: error for error in _ours()}
+    known.pop(RoutingError.__name__)
+    assert {name: error.__bases__[0].__name__ for name, error in known.items()} == {n: p for n, (p, _) in shown.items()}
+    of_parent = {name: error.__bases__[0].exit_code for name, error in known.items()}  # type: ignore[attr-defined]
+    assert {name: error.exit_code for name, error in known.items()} == {
+        name: code or of_parent[name] for name, (_, code) in shown.items()
+    }
 
 
 # Hooks ------------------------------------------------------------------------------------------------------------------

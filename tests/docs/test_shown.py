@@ -268,7 +268,11 @@ def test_the_how_tos_acp_extractor_adds_the_status_of_an_error() -> None:
     exec(snippet(HOW_TO, "python", "file: bolt_adapter.py").text, names)
     for data, status in [({"status": 429}, 429), ({"status": "429"}, None), (None, None)]:
         turn = TurnRecord(TurnContext(family="bolt"), Sanitiser(), lambda _: None)
-        frame: dict[str, Any] = {"jsonrpc": "2.0", "id": 3, "error": {"code": -32603, "message": "No more.", "data": data}}
+        frame: dict[str, Any] = {
+            "jsonrpc": "2.0",
+            "id": 3,
+            "error": {"code": -32603, "message": "No more.", "data": data},
+        }
         names["BoltExtractor"]().receive(AcpFrame(frame, request="session/prompt"), turn)
         found = turn.report(datetime.now(UTC)).evidence
         assert (status, "No more.") == (found.http_status, found.signals[0].text)
