@@ -33,6 +33,8 @@ LineHandler = Callable[[Line], Awaitable[None]]
 
 _CHUNK: Final = 64 * 1024
 _POLL_S: Final = 0.02
+_LAST_ROUNDS: Final = 20
+"""Looks for what is left of a group when there is no time to wait between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +225,11 @@ class Child:
         except OSError:
             # the agent closed its end: what it says on the other pipes and its exit tell why
             self._outbox.clear()
-        finally:
+        except asyncio.CancelledError:
             self._stdin_fd = None
-            self._pipes[0].close()
+            raise  # left open: an agent that reads its end goes, and nobody has looked at its tools yet
+        self._stdin_fd = None
+        self._pipes[0].close()
 
     # Standard output and error ------------------------------------------------------------------------------------------
 
@@ -345,12 +349,30 @@ class Child:
         return self._empty
 
     async def _stop(self) -> ExitStatus:
+        try:
+            return await self._end()
+        except asyncio.CancelledError:
+            self._end_at_once()  # the event loop is being closed (a second Ctrl-C): nothing can be waited for any more
+            raise
+
+    def _end_at_once(self) -> None:
+        for _ in range(_LAST_ROUNDS):
+            if self._kin.kill_and_look():
+                self._empty = True
+                break
+        if self._popen.poll() is None:
+            self._popen.returncode = -signal.SIGKILL
+        for pipe in self._pipes:
+            pipe.close()
+
+    async def _end(self) -> ExitStatus:
         limits = self._limits
         await self._look()
         self.close_stdin()
         if not await self._exits_within(limits.eof_grace_s):
             self._writer.cancel()
             await self._look()
+            self._pipes[0].close()
             # agents end their tools' sessions at SIGTERM, but not when they are killed
             signal_group(self.process_group, signal.SIGTERM)
             if not await self._exits_within(limits.term_grace_s):

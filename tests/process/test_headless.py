@@ -237,6 +237,25 @@ async def test_other_cancellations_than_anyios_leave_nobody(tmp_path: Path) -> N
     assert not any(stat.alive for pid in agent.children if (stat := read_stat(pid)) is not None)
 
 
+def test_a_loop_that_closes_in_the_middle_of_an_end_leaves_nobody(tmp_path: Path) -> None:
+    """R-CON-11: a second Ctrl-C, or a host whose main task returns, cancels the ending itself."""
+    agent = ScriptedAgent(
+        tmp_path / "a", ScriptBuilder().ignore_signals().child(own_session=True).say("x").hang(deaf=True)
+    )
+    driven = drive(headless(agent))
+
+    async def main() -> None:
+        task = asyncio.create_task(driven.downstream.prompt("x", driven.turn))
+        await driven.first_sign()
+        task.cancel()
+        await asyncio.sleep(0.1)
+
+    asyncio.run(main())
+    assert agent.children
+    assert driven.nobody_left
+    assert not any(stat.alive for pid in agent.children if (stat := read_stat(pid)) is not None)
+
+
 async def test_a_spawn_that_is_cancelled_leaves_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[subprocess.Popen[bytes]] = []
     spawn = child_module._popen
