@@ -16,13 +16,15 @@ from pathlib import Path
 
 import pytest
 
+from kandev_routing_sdk import router
+
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("kandev_routing_sdk", "kandev_routing_claude", "kandev_routing_codex")
 DISTRIBUTIONS = {
     "kandev_routing_sdk": ROOT,
     "kandev_routing_claude": ROOT / "adapters" / "claude",
     "kandev_routing_codex": ROOT / "adapters" / "codex",
 }
+PACKAGES = tuple(DISTRIBUTIONS)
 MODULE_LINES = 420
 FUNCTION_LINES = 60
 
@@ -142,6 +144,29 @@ def test_nothing_inside_goes_through_the_public_door() -> None:
         if any(alias.name not in modules and not alias.name.startswith("__") for alias in node.names)
     ]
     assert [] == found
+
+
+def test_every_adapter_of_this_repository_is_where_an_adapter_has_to_be() -> None:
+    """CONTRIBUTING.md lists the places; one that is forgotten goes unchecked in silence."""
+    names = sorted(path.parent.name for path in (ROOT / "adapters").glob("*/pyproject.toml"))
+    packages = [f"kandev_routing_{name}" for name in names]
+    tools = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    contracts = {contract["id"]: contract for contract in tools["importlinter"]["contracts"]}
+    for listed in (
+        PACKAGES,
+        tools["importlinter"]["root_packages"],
+        contracts["cycles"]["ancestors"],
+        tools["coverage"]["run"]["source_pkgs"],
+        router._SHIPPED,
+    ):
+        assert ["kandev_routing_sdk", *packages] == sorted(listed, key=lambda name: (name != PACKAGES[0], name))
+    assert packages == sorted(contracts["adapters"]["source_modules"])
+    tox = (ROOT / "tox.ini").read_text()
+    for name in names:
+        assert f"adapters/{name}" in tools["ruff"]["src"]
+        assert f"$MYPY_CONFIG_FILE_DIR/adapters/{name}" in tools["mypy"]["mypy_path"]
+        assert f"-e ./adapters/{name}\n" in tox
+        assert f"{{tox_root}}{{/}}adapters{{/}}{name}" in tox
 
 
 # The public door --------------------------------------------------------------------------------------------------------

@@ -340,7 +340,8 @@ def test_every_mark_of_a_turn_is_described() -> None:
 
 # Explanations -----------------------------------------------------------------------------------------------------------
 
-EXPLANATIONS = sorted((DOCS / "explanation").rglob("*.md"))
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+EXPLANATIONS = [CONTRIBUTING, *sorted((DOCS / "explanation").rglob("*.md"))]
 
 
 @pytest.mark.parametrize("page", EXPLANATIONS, ids=name_of)
@@ -352,6 +353,22 @@ def test_every_file_that_an_explanation_names_is_there(page: Path) -> None:
     assert set() == {
         path for path in named if not (path in alone or (package / path).exists() or (ROOT / path).exists())
     }
+
+
+def test_the_commands_for_contributors_name_what_there_is() -> None:
+    text = text_of(CONTRIBUTING)
+    tox = (ROOT / "tox.ini").read_text("utf-8")
+    environments = set(re.findall(r"tox -e ([\w-]+)", text))
+    assert {"lint", "types", "tests", "real-agents", "py"} == environments
+    assert [] == [name for name in environments - {"py"} if f"[testenv:{name}]" not in tox]
+    paths = set(re.findall(r"[`\s](tests/[\w/]+|\.ci/run|docs/[\w/.-]+|adapters/\w+)(?=[\s`)/])", text))
+    assert {"tests/policy", ".ci/run", "adapters/claude"} <= paths
+    assert [] == [path for path in paths if not (ROOT / path).exists()]
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    assert set() == set(re.findall(r"--group (\w+)", text)) - set(groups["dependency-groups"])
+    assert set() == {e for found in re.findall(r"'\.\[([\w,]+)\]'", text) for e in found.split(",")} - set(
+        groups["project"]["optional-dependencies"]
+    )
 
 
 def test_the_architecture_shows_every_floor() -> None:
