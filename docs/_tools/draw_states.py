@@ -15,7 +15,8 @@ from types import MappingProxyType
 from typing import Final
 
 from kandev_routing_sdk.route.model import State, Trigger
-from kandev_routing_sdk.route.table import TABLE, Goes, Row
+from kandev_routing_sdk.route.rows import Goes, Row
+from kandev_routing_sdk.route.table import TABLE
 
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = (ROOT / "docs" / "reference" / "state-machine.md", ROOT / "README.md")

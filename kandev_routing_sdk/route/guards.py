@@ -8,7 +8,8 @@ from typing import Final
 
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import Reason, Route, State, Trigger
-from kandev_routing_sdk.route.table import ATTEMPT_CAP, TABLE, Guard, Row
+from kandev_routing_sdk.route.rows import Guard, Row
+from kandev_routing_sdk.route.table import ATTEMPT_CAP, TABLE
 
 IN_FLIGHT: Final = frozenset({State.SELECTING, State.STARTING, State.SWITCHING, State.RETRYING})
 """Somebody is at work for the session; such a state always has a live owner, or reconciliation moves it."""

@@ -20,7 +20,7 @@ from kandev_routing_sdk.route.drafts import drafts
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.guards import ACTIONS, is_settled, matching
 from kandev_routing_sdk.route.model import Effect, EventDraft, Reason, Route, State, Trigger
-from kandev_routing_sdk.route.table import Goes, Row
+from kandev_routing_sdk.route.rows import Goes, Row
 from kandev_routing_sdk.route.writes import Move, apply
 
 _BY_A_PERSON: Final = frozenset({*ACTIONS, Trigger.PROMPT})

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from kandev_routing_sdk.errors import IllegalTransition, UsageError
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import Round, Route, Trigger, Visit
-from kandev_routing_sdk.route.table import Write
+from kandev_routing_sdk.route.rows import Write
 from kandev_routing_sdk.types import ErrorClass
 
 _T = TypeVar("_T")

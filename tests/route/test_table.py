@@ -13,7 +13,7 @@ from kandev_routing_sdk.policy import Decision, DecisionKind
 from kandev_routing_sdk.route import TABLE, Facts, matching, step
 from kandev_routing_sdk.route.guards import holds
 from kandev_routing_sdk.route.model import Effect, Reason, Route, State, Trigger
-from kandev_routing_sdk.route.table import Goes, Guard, Write
+from kandev_routing_sdk.route.rows import Goes, Guard, Write
 from kandev_routing_sdk.types import Code, ErrorClass
 from tests.route._routes import NOW, a_route
 
