@@ -18,7 +18,7 @@ settings.load_profile("house")
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
-    """The agent protocol package runs on asyncio only, so do the tests."""
+    """The only event loop supported, so the only one tested."""
     return "asyncio"
 
 
