@@ -223,6 +223,8 @@ class ClaudeExtractor:
         if session := as_str(event.get("session_id")):
             turn.session(session)
         used = self._usage(as_dict(event.get("usage")), turn)
+        if "usage" not in event:
+            turn.incomplete()  # tokens are what tells that a response had begun unseen
         self._denials(event, turn)
         text = as_str(event.get("result")) or "; ".join(
             error for error in _list(event.get("errors")) if isinstance(error, str)
