@@ -26,6 +26,7 @@ from kandev_routing_sdk.spec.adapter import (
 from kandev_routing_sdk.spec.executables import find_executable, require_executable
 from kandev_routing_sdk.spec.hooks import GROUP, hookimpl, hookspec
 from kandev_routing_sdk.spec.lines import json_event
+from kandev_routing_sdk.spec.places import home_of, place_of
 from kandev_routing_sdk.spec.servers import mcp_secrets
 from kandev_routing_sdk.spec.upstream import Upstream, upstream_of
 from kandev_routing_sdk.types import Channel, JsonValue, Phase, Transport
@@ -61,10 +62,12 @@ __all__ = [
     "TurnRecord",
     "Upstream",
     "find_executable",
+    "home_of",
     "hookimpl",
     "hookspec",
     "json_event",
     "mcp_secrets",
+    "place_of",
     "require_executable",
     "upstream_of",
 ]

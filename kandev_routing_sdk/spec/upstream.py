@@ -9,6 +9,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 _DEFAULT_PORTS: Final[Mapping[str, int]] = {"http": 80, "https": 443}
+_HOST: Final = re.compile(r"[\w.-]*\w\.?|[0-9a-f:.]*:[0-9a-f:.]*")
+"""A name, an IPv4 or an IPv6 address; ``urlsplit`` takes nearly anything for one."""
 _PLAIN_SEGMENT: Final = re.compile(r"[A-Za-z][A-Za-z0-9._-]{0,31}")
 _OPAQUE: Final = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_-]{16,}")
 
@@ -38,7 +40,7 @@ def upstream_of(url: str) -> Upstream | None:
         host, port = parts.hostname, parts.port
     except ValueError:
         return None
-    if not host or parts.scheme not in _DEFAULT_PORTS:
+    if not host or not _HOST.fullmatch(host) or parts.scheme not in _DEFAULT_PORTS:
         return None
     segments = [segment for segment in parts.path.split("/") if segment]
     if segments and re.fullmatch(r"v\d+", segments[-1]):

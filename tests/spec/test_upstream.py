@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,7 +48,8 @@ def test_services_at_one_gateway_are_told_apart_and_spellings_of_one_are_not() -
 @pytest.mark.parametrize(
     "url",
     ["", "  ", "api.example.com", "ftp://api.example.com", "https://", "https://:443", "unix:///run/a.sock",
-     "https://api.example.com:99999", "https://[::1", "https://a.example.com:port"],
+     "https://api.example.com:99999", "https://[::1", "https://a.example.com:port",
+     "https:// a", "https://a b", "https://.", "https://a..", "https://[v1.a]"],
 )  # fmt: skip
 def test_what_names_no_service_is_none(url: str) -> None:
     assert upstream_of(url) is None
@@ -67,4 +70,6 @@ def test_a_login_in_the_url_is_noticed_and_not_named(login: str) -> None:
 @given(st.text() | st.text().map("https://api.example.com/{}".format) | st.text().map("https://{}".format))
 def test_no_text_breaks_it(url: str) -> None:
     found = upstream_of(url)
-    assert found is None or found.address == found.address.strip()
+    assert found is None or re.fullmatch(
+        r"(\[[0-9a-f:.]+\]|[\w.-]*\w)(:\d+)?(/[A-Za-z][A-Za-z0-9._-]*)*", found.address
+    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pwd
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from kandev_routing_claude.settings import Settings, read_settings
-from kandev_routing_sdk.spec import CredentialBindingDescriptor, LaunchRequest, upstream_of
+from kandev_routing_sdk.spec import CredentialBindingDescriptor, LaunchRequest, home_of, place_of, upstream_of
 
 VENDOR_HOST: Final = "api.anthropic.com"
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
@@ -39,7 +37,8 @@ class _Launch:
 
     def __init__(self, request: LaunchRequest, environ: Mapping[str, str]) -> None:
         self.request = request
-        self.home = _home(environ)
+        self._given = environ
+        self.home = home_of(environ)
         self.config_dir = Path(environ.get("CLAUDE_CONFIG_DIR") or self.home / ".claude")
         arguments = (*(request.profile.command or ())[1:], *request.profile.args)
         self.bare = "--bare" in arguments
@@ -65,13 +64,8 @@ class _Launch:
         return "environment", name if own is None else own.secret.removeprefix("env:")
 
     def place(self, path: str | Path) -> str:
-        """Return a path as a locator: below the user's home it is relative to it, so that it names no user."""
-        if "HOME" in self.request.profile.env:
-            return str(path)  # this profile's home is not the one that ``~`` names elsewhere
-        try:
-            return f"~/{Path(path).relative_to(self.home)}"
-        except ValueError:
-            return str(path)
+        """Return a path as a locator."""
+        return place_of(path, self.request.profile, self._given)
 
 
 def resolve(request: LaunchRequest, environ: Mapping[str, str]) -> Resolved:
@@ -190,7 +184,3 @@ def _descriptor(
         executor_namespace=request.executor_namespace,
         authorisation_scope=scope,
     )
-
-
-def _home(environ: Mapping[str, str]) -> Path:
-    return Path(environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)

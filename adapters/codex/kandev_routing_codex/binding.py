@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import pwd
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from kandev_routing_codex.config import Config, Table
-from kandev_routing_sdk.spec import CredentialBindingDescriptor, LaunchRequest, upstream_of
+from kandev_routing_sdk.spec import CredentialBindingDescriptor, LaunchRequest, home_of, place_of, upstream_of
 
 OPENAI: Final = "openai"
 VENDOR_HOSTS: Final = frozenset({"api.openai.com", "chatgpt.com"})
@@ -36,14 +34,9 @@ class _Credential:
     locator: str
 
 
-def user_home(environ: Mapping[str, str]) -> Path:
-    """Return the child's home."""
-    return Path(environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)
-
-
 def codex_home(environ: Mapping[str, str]) -> Path:
     """Return where Codex keeps its configuration and login."""
-    return Path(environ.get("CODEX_HOME") or user_home(environ) / ".codex")
+    return Path(environ.get("CODEX_HOME") or home_of(environ) / ".codex")
 
 
 def named_variables(config: Config, provider: str) -> Iterator[str]:
@@ -143,13 +136,7 @@ class _Launch:
         return name if own is None else own.secret.removeprefix("env:")
 
     def _place(self, path: Path) -> str:
-        """Return a path as a locator: below the user's home it is relative to it, so that it names no user."""
-        if "HOME" in self.request.profile.env:
-            return str(path)  # this profile's home is not the one that ``~`` names elsewhere
-        try:
-            return f"~/{path.relative_to(user_home(self.environ))}"
-        except ValueError:
-            return str(path)
+        return place_of(path, self.request.profile, self.environ)
 
     def descriptor(self, credential: _Credential | None, scope: str | None) -> CredentialBindingDescriptor | None:
         """Return the descriptor, if every part of it is proven."""
