@@ -49,7 +49,7 @@ def test_services_at_one_gateway_are_told_apart_and_spellings_of_one_are_not() -
     "url",
     ["", "  ", "api.example.com", "ftp://api.example.com", "https://", "https://:443", "unix:///run/a.sock",
      "https://api.example.com:99999", "https://[::1", "https://a.example.com:port",
-     "https:// a", "https://a b", "https://.", "https://a..", "https://[v1.a]"],
+     "https:// a", "https://a b", "https://.", "https://a.."],
 )  # fmt: skip
 def test_what_names_no_service_is_none(url: str) -> None:
     assert upstream_of(url) is None
