@@ -67,7 +67,7 @@ def test_an_asked_for_cancel_ends_everything_and_charges_nobody(either_world: Wo
 
         def tell(progress: object) -> None:
             either_world.told.append(progress)  # type: ignore[arg-type]  # what the router tells
-            if isinstance(progress, AgentSaid):
+            if isinstance(progress, AgentSaid) and isinstance(progress.update, TextDelta):
                 cancel.set()
 
         with either_world.router() as router, pytest.raises(CallCancelled) as caught:
