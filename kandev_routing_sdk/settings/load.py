@@ -123,6 +123,13 @@ def _read(path: Path) -> dict[str, object]:
         raise ConfigSyntaxError(f"{path} is not valid TOML: {problem}") from None
     except UnicodeDecodeError:
         raise ConfigSyntaxError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+    except (
+        RecursionError,
+        ValueError,
+    ):  # what the parser does not expect: a thousand brackets, a number of 5,000 digits
+        raise ConfigSyntaxError(
+            f"{path} cannot be read: something in it is nested too deeply, or a number is too long; take it out"
+        ) from None
     except OSError as problem:
         raise ConfigNotFound(f"{path} cannot be read: {problem.strerror}; check its permissions") from None
 

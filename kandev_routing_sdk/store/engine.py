@@ -350,6 +350,10 @@ def _parse(url: str) -> sa.URL:
         )
     if parsed.get_backend_name() == "sqlite" and parsed.database in {None, "", ":memory:"}:
         raise ConfigError("store.url names a database in memory, which forgets: write sqlite:////path/to/file.db")
+    if "\0" in (parsed.database or ""):
+        raise ConfigError(
+            "store.url holds a character that no file name can hold: write sqlite:////path/to/file.db without it"
+        )
     return parsed
 
 

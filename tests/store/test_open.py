@@ -421,7 +421,14 @@ def test_a_server_that_is_not_there_keeps_the_password_to_itself() -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["mysql://kim:hunter2@host/name", "sqlite://", "sqlite:///:memory:", "hunter2", "postgresql://a:hunter2@h:x/y"],
+    [
+        "mysql://kim:hunter2@host/name",
+        "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite:////tmp/\0hunter2",
+        "hunter2",
+        "postgresql://a:hunter2@h:x/y",
+    ],
 )
 def test_a_url_that_is_none_of_ours(url: str) -> None:
     with pytest.raises(ConfigError, match=r"store\.url .*sqlite:////path") as caught:
