@@ -25,7 +25,7 @@ import anyio.to_thread
 
 from kandev_routing_sdk.clock import Clock
 from kandev_routing_sdk.errors import ExecutableNotFound, LaunchError
-from kandev_routing_sdk.process.group import Kin, end_kin, markers, signal_group
+from kandev_routing_sdk.process.group import Kin, end_kin, has_proc, markers, signal_group
 from kandev_routing_sdk.process.limits import DEFAULT_LIMITS, ProcessLimits
 from kandev_routing_sdk.process.lines import Line, LineSplitter
 
@@ -33,6 +33,8 @@ LineHandler = Callable[[Line], Awaitable[None]]
 
 _CHUNK: Final = 64 * 1024
 _POLL_S: Final = 0.02
+_PATIENCE: Final = 10
+"""How many times ``pipe_grace_s`` the output of a group that is gone may take to be read."""
 _LAST_ROUNDS: Final = 20
 """Looks for what is left of a group when there is no time to wait between them."""
 
@@ -310,10 +312,15 @@ class Child:
     async def wait_quiet(self) -> None:
         """Wait until the leader has exited and both pipes are at their end; children that hold one are ended after a grace."""
         await self._exited.wait()
-        if not await self._drained(self._limits.pipe_grace_s):
-            self.interrupted_drain = True
-            signal_group(self.process_group, signal.SIGKILL)
-            await self._drained(self._limits.pipe_grace_s)
+        for _ in range(_PATIENCE):
+            if await self._drained(self._limits.pipe_grace_s):
+                return
+            if not has_proc() or await self._look():
+                break
+            # nobody is left to say more: on a busy machine, what was said is only not read yet
+        self.interrupted_drain = True
+        signal_group(self.process_group, signal.SIGKILL)
+        await self._drained(self._limits.pipe_grace_s)
 
     async def _drained(self, timeout_s: float) -> bool:
         _, pending = await asyncio.wait([self._stdout, self._stderr], timeout=timeout_s)
@@ -391,9 +398,9 @@ class Child:
         self._empty = empty
         return exit_status(returncode)
 
-    async def _look(self) -> None:
-        """Remember the descendants while they can be told by their parents."""
-        await anyio.to_thread.run_sync(self._kin.look)
+    async def _look(self) -> bool:
+        """Remember the descendants while they can be told by their parents; whether anybody is alive."""
+        return bool(await anyio.to_thread.run_sync(self._kin.look))
 
     async def _exits_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):

@@ -8,7 +8,9 @@ import json
 import logging
 import resource
 import subprocess
+import sys
 import time
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,11 @@ from typing import Any
 import anyio
 import pytest
 
+from kandev_routing_sdk.clock import SystemClock
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.process import child as child_module
 from kandev_routing_sdk.process.group import read_stat
+from kandev_routing_sdk.process.lines import Line
 from kandev_routing_sdk.spec.adapter import AgentEvent, LaunchPlan
 from kandev_routing_sdk.testing import ScriptBuilder, ScriptedAgent
 from kandev_routing_sdk.types import AttemptOutcome, Channel, Delivery
@@ -276,6 +280,29 @@ async def test_a_spawn_that_is_cancelled_leaves_nobody(tmp_path: Path, monkeypat
         await task
     assert -9 == started[0].returncode
     assert Delivery.NOT_SENT is driven.turn.effects.delivery
+
+
+async def test_output_that_is_only_not_read_yet_was_not_lost(tmp_path: Path) -> None:
+    """R-EVI-3: on a busy machine reading takes longer than the grace; with nobody left to say more, nothing is unseen."""
+    heard: list[str] = []
+
+    async def slowly(line: Line) -> None:
+        await anyio.sleep(0.3)
+        heard.append(line.text)
+
+    child = await child_module.Child.spawn(
+        [sys.executable, "-S", "-c", "print('one'); print('two')"],
+        environ={},
+        cwd=tmp_path,
+        attempt_id="a",
+        clock=SystemClock(),
+        on_stdout=slowly,
+        on_stderr=slowly,
+        limits=replace(QUICK, pipe_grace_s=0.1),
+    )
+    await child.wait_quiet()
+    await child.stop()
+    assert (["one", "two"], False) == (heard, child.interrupted_drain)
 
 
 async def test_cancel_before_the_prompt_starts_nothing(tmp_path: Path) -> None:
