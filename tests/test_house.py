@@ -198,7 +198,8 @@ def test_importing_the_root_loads_no_floor_that_is_not_asked_for() -> None:
 
 def test_the_adapters_and_the_command_are_found_by_their_entry_points() -> None:
     adapters = {entry.name: entry for entry in entry_points(group="kandev_routing_sdk")}
-    assert {"claude": "kandev_routing_claude", "codex": "kandev_routing_codex"} == {
+    scripted = {"scripted": "kandev_routing_sdk.testing.scripted.plugin"}
+    assert {"claude": "kandev_routing_claude", "codex": "kandev_routing_codex"} | scripted == {
         name: entry.load().__name__ for name, entry in adapters.items()
     }
     (command,) = entry_points(group="console_scripts", name="kandev-routing")

@@ -23,7 +23,7 @@ EPILOGUE: Final = examples("kandev-routing doctor", "kandev-routing doctor --ver
 _CONFIG, _STORE, _NOBODY = 78, 73, 69
 _WORST_FIRST: Final = (_CONFIG, _STORE, _NOBODY)
 _DISTRIBUTIONS: Final = (
-    "kandev-routing-sdk", "kandev-routing-claude", "kandev-routing-codex", "agent-client-protocol", "sqlalchemy", "pydantic",
+    "kandev-routing-sdk", "kandev-routing-claude", "kandev-routing-codex", "sqlalchemy", "pydantic",
 )  # fmt: skip
 
 

@@ -15,16 +15,6 @@ import tomli_w
 
 from kandev_routing_sdk.testing import ScriptBuilder, ScriptedAgent
 
-_PLUGIN = """
-from kandev_routing_sdk.spec import hookimpl
-from kandev_routing_sdk.testing import ScriptedAdapter
-
-@hookimpl
-def kandev_routing_adapters():
-    return [ScriptedAdapter]
-"""
-
-
 class World:
     """Everything one test needs; nothing of the machine's own configuration is seen."""
 
@@ -34,7 +24,6 @@ class World:
         self.home = folder / "home"
         self.home.mkdir()
         self.plugins = folder / "plugins"
-        self.install("scripted_plugin", _PLUGIN)
         self.database = folder / "state" / "routing.db"
         self.url = f"sqlite:///{self.database}"
         self.profiles: dict[str, Any] = {}

@@ -20,15 +20,6 @@ from kandev_routing_sdk.spec import AcpFrame, TurnRecord
 from kandev_routing_sdk.testing import ScriptBuilder, ScriptedAgent
 from tests.docs._pages import ROOT, Snippet, snippet, snippets
 
-PLUGIN = """
-from kandev_routing_sdk.spec import hookimpl
-from kandev_routing_sdk.testing import ScriptedAdapter
-
-@hookimpl
-def kandev_routing_adapters():
-    return (ScriptedAdapter,)
-"""
-
 CONFIG = """
 version = 1
 [features]
@@ -79,16 +70,6 @@ def _run(script: str, folder: Path, plugins: Path | None = None, **environ: str)
 
 
 @pytest.fixture
-def plugins(tmp_path: Path) -> Path:
-    """A folder in which the scripted adapter is installed as a plugin."""
-    folder = tmp_path / "plugins"
-    folder.mkdir()
-    (folder / "scripted_plugin.py").write_text(PLUGIN)
-    _install(folder, "scripted", "scripted_plugin")
-    return folder
-
-
-@pytest.fixture
 def world(tmp_path: Path) -> Path:
     """A working directory: Fable's plan is used up, Sol answers."""
     fable = ScriptedAgent(tmp_path / "fable", ScriptBuilder().fail_quota(resets_in_s=3600))
@@ -98,24 +79,24 @@ def world(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_readmes_script_prints_the_answer_and_who_gave_it(world: Path, plugins: Path) -> None:
+def test_the_readmes_script_prints_the_answer_and_who_gave_it(world: Path) -> None:
     shown = snippet("README.md", "python")
     assert "route_once(" in shown.text
-    ended = _run(shown.text, world, plugins)
+    ended = _run(shown.text, world)
     assert (0, "") == (ended.returncode, ended.stderr)
     assert [ANSWER, "1 fable quota_limited", "2 sol answered"] == ended.stdout.splitlines()
 
 
-def test_the_readmes_script_ends_with_one_line_when_it_cannot(tmp_path: Path, plugins: Path) -> None:
-    ended = _run(snippet("README.md", "python").text, tmp_path, plugins)
+def test_the_readmes_script_ends_with_one_line_when_it_cannot(tmp_path: Path) -> None:
+    ended = _run(snippet("README.md", "python").text, tmp_path)
     assert 1 == ended.returncode
     (line,) = ended.stderr.splitlines()
     assert line.startswith("config_not_found: ")
 
 
-def test_the_readmes_host_is_told_of_progress_and_explains(world: Path, plugins: Path) -> None:
+def test_the_readmes_host_is_told_of_progress_and_explains(world: Path) -> None:
     host = next(s for s in snippets("python") if s.page == "README.md" and "Router.open()" in s.text)
-    ended = _run(host.text, world, plugins)
+    ended = _run(host.text, world)
     assert (0, "") == (ended.returncode, ended.stderr)
     lines = ended.stdout.splitlines()
     assert ANSWER in lines
@@ -127,11 +108,11 @@ def test_the_readmes_host_is_told_of_progress_and_explains(world: Path, plugins:
     assert lines[-1].startswith("sol chosen ")
 
 
-def test_the_readmes_host_gets_the_time_when_nobody_can_answer(world: Path, plugins: Path) -> None:
+def test_the_readmes_host_gets_the_time_when_nobody_can_answer(world: Path) -> None:
     host = next(s for s in snippets("python") if s.page == "README.md" and "Router.open()" in s.text)
     text = (world / "kandev-routing.toml").read_text().replace(', { profile = "sol" }', "")
     (world / "kandev-routing.toml").write_text(text)
-    ended = _run(host.text, world, plugins)
+    ended = _run(host.text, world)
     assert (0, "") == (ended.returncode, ended.stderr)
     assert any(line.startswith("20") and line.endswith("+00:00") for line in ended.stdout.splitlines())
 
