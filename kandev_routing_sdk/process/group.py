@@ -88,10 +88,14 @@ def markers(attempt_id: str) -> dict[str, str]:
 
 def carries(pid: int, marks: Mapping[str, str]) -> bool:
     """Whether a process was started with these markers (blocking)."""
+    environ = _environ(pid)
+    return bool(marks) and all(f"{name}={value}".encode() in environ for name, value in marks.items())
+
+
+def _environ(pid: int) -> list[bytes]:
     with suppress(OSError):
-        environ = (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
-        return all(f"{name}={value}".encode() in environ for name, value in marks.items())
-    return False
+        return (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    return []
 
 
 def signal_group(group: int, number: int) -> bool:
@@ -213,6 +217,8 @@ def _group_is_ours(group: int, started_at: datetime | None, attempt_id: str) -> 
         return False
     if any(carries(member.pid, {ATTEMPT_MARKER: attempt_id}) for member in members):
         return True
+    if any(entry.startswith(f"{ATTEMPT_MARKER}=".encode()) for entry in _environ(group)):
+        return False  # another attempt's: the number is only the same (in a container, every agent's may be)
     leader, booted = read_stat(group), _booted_at()
     if leader is None or booted is None or started_at is None:
         return None

@@ -73,8 +73,15 @@ async def test_a_number_that_is_anothers_now_is_left_alone_and_ours_is_gone(star
 
 
 async def test_what_cannot_be_told_is_left_alone_and_not_proven(started: Started) -> None:
-    process = started(attempt="another")
+    process = started(attempt=None)
     assert not await reap_group(process.pid, None, MINE, limits=QUICK)
+    assert process.poll() is None
+
+
+async def test_another_attempts_agent_that_started_at_the_same_moment_is_left_alone(started: Started) -> None:
+    """Replicas in containers share a database, start their agents together and give them the same small numbers."""
+    process = started(attempt="another")
+    assert await reap_group(process.pid, datetime.now(UTC), MINE, limits=QUICK)
     assert process.poll() is None
 
 
