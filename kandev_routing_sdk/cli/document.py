@@ -68,6 +68,7 @@ def _classification(found: Classification | None) -> dict[str, Any] | None:
         "confidence": found.confidence.value,
         "scope": found.scope.value,
         "classifier_rule": found.classifier_rule,
+        "retry_after_s": found.retry_after.total_seconds() if found.retry_after is not None else None,
         # one time for readers, whichever way the provider named it
         "reset_at": utc(found.reset_at or (found.due_at(found.occurred_at) if found.occurred_at else None)),
         "safe_excerpt": found.safe_excerpt,

@@ -23,7 +23,16 @@ ATTEMPT_KEYS = [
     "ordinal", "generation", "execution_profile_id", "outcome", "automatic", "inner_retries", "effects", "classification", "decision",
 ]  # fmt: skip
 EFFECT_KEYS = ["delivery", "output", "thinking", "tool_call", "tool_effect", "complete"]
-CLASSIFICATION_KEYS = ["code", "class", "confidence", "scope", "classifier_rule", "reset_at", "safe_excerpt"]
+CLASSIFICATION_KEYS = [
+    "code",
+    "class",
+    "confidence",
+    "scope",
+    "classifier_rule",
+    "retry_after_s",
+    "reset_at",
+    "safe_excerpt",
+]
 DECISION_KEYS = ["kind", "because", "deadline"]
 
 
