@@ -15,6 +15,7 @@ import tomli_w
 
 from kandev_routing_sdk.testing import ScriptBuilder, ScriptedAgent
 
+
 class World:
     """Everything one test needs; nothing of the machine's own configuration is seen."""
 
