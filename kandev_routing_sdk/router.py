@@ -91,7 +91,7 @@ class Router:
             StoreError: the store cannot be opened, or is of a newer version.
         """
         environ = dict(os.environ) if environ is None else environ
-        settings = settings or load_settings(environ=environ, cwd=Path.cwd())
+        settings = settings or load_settings(environ=environ, cwd=_folder(None))
         registry = load_registry(adapters, entry_points_too=plugins)
         clock, ids = clock or SystemClock(), ids or SystemIds()
         opened = store or open_store(settings.store_url, migrate=migrate, read_only=read_only)
@@ -175,7 +175,7 @@ class Router:
         """
         if self.read_only:
             raise UsageError("this router was opened with read_only=True and can route nothing; open one without it")
-        folder = Path.cwd() if cwd is None else Path(cwd)
+        folder = _folder(cwd)
         return await run_call(self._engine, CallRequest(profile_id, prompt, folder, timeout, on_progress, cancel))
 
     def calls(self, *, limit: int = 50) -> list[CallRecord]:
@@ -196,7 +196,7 @@ class Router:
         """Return the selection walk as it would be made now, with a reason for every candidate; changes nothing (R-ENG-3)."""
         engine = self._engine
         resolution = resolve(engine.profiles, profile_id, dynamic_enabled=True, scope=engine.host_scope)
-        found = survey(engine, resolution.candidates, Path.cwd() if cwd is None else Path(cwd))
+        found = survey(engine, resolution.candidates, _folder(cwd))
         # as a call would: health does not keep a concrete profile from being asked (R-CIR-8)
         health = engine.store.circuit_view(found.keys) if resolution.kind is ProfileKind.DYNAMIC else {}
         selection = select(found.views, health, round=Round(), now=engine.clock.now())
@@ -241,6 +241,13 @@ class Router:
     def registry(self) -> Registry:
         """The adapters of this process and the plugins that could not give theirs."""
         return self._engine.registry
+
+
+def _folder(cwd: str | Path | None) -> Path:
+    try:
+        return Path.cwd() if cwd is None else Path(cwd)
+    except FileNotFoundError:
+        raise UsageError("the current directory does not exist any more; go to one that does, or pass cwd") from None
 
 
 def load_catalogue(adapters: Sequence[AgentAdapter] = (), *, plugins: bool = True) -> Catalogue:

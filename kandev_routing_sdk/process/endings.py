@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+from typing import Final
+
 from pydantic import JsonValue
 
 from kandev_routing_sdk.clock import Clock
@@ -13,10 +16,15 @@ from kandev_routing_sdk.process.feed import violation
 from kandev_routing_sdk.process.limits import ProcessLimits
 from kandev_routing_sdk.types import AttemptOutcome, Channel
 
+_SHORTAGES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM})
+
 
 def launch_failed(turn: TurnRecord, error: LaunchError) -> None:
-    """Nothing was started, so nothing was sent."""
-    turn.signal(Signal(channel=Channel.EXIT, text=str(error), data={"spawn_error": error.code}))
+    """Nothing was started, so nothing was sent. What this machine is short of says nothing about the profile's setup."""
+    cause = error.__cause__
+    short = isinstance(cause, OSError) and cause.errno in _SHORTAGES
+    data: dict[str, JsonValue] = {"shortage": error.code} if short else {"spawn_error": error.code}
+    turn.signal(Signal(channel=Channel.EXIT, text=str(error), data=data))
     turn.failed(error.code)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import logging
 import resource
@@ -279,6 +280,21 @@ async def test_a_spawn_that_is_cancelled_leaves_nobody(tmp_path: Path, monkeypat
     with pytest.raises(asyncio.CancelledError):
         await task
     assert -9 == started[0].returncode
+    assert Delivery.NOT_SENT is driven.turn.effects.delivery
+
+
+async def test_a_machine_that_is_short_of_something_is_no_fault_of_the_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-CIR-1: too many open files here must not close a profile until a person comes."""
+
+    def short(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(subprocess, "Popen", short)
+    driven = drive(headless(ScriptedAgent(tmp_path / "a", ScriptBuilder().say("x"))))
+    await driven.run()
+    assert [(Channel.EXIT, {"shortage": "launch"})] == [(s.channel, s.data) for s in driven.report().evidence.signals]
     assert Delivery.NOT_SENT is driven.turn.effects.delivery
 
 

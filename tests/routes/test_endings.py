@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from pathlib import Path
 from typing import ClassVar
 
 import anyio
@@ -324,3 +325,19 @@ def test_a_call_that_waits_for_its_policy_stays_its_owners(world: World, monkeyp
     with world.router() as router:
         assert "back" == router.route_once("frontier", "go", on_progress=tell, cwd=world.folder).text
     assert [None] == outcomes, "another process opened its router meanwhile and saw a running call"
+
+
+def test_a_current_directory_that_is_gone_is_said(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-CLI-5."""
+    world.agent("fable", answers().say("never"))
+    (gone := tmp_path / "gone").mkdir()
+    monkeypatch.chdir(gone)
+    with world.router() as router:
+        gone.rmdir()
+        for ask in (lambda: router.route_once("frontier", "go"), lambda: router.explain("frontier")):
+            with pytest.raises(UsageError, match="current directory"):
+                ask()
+    monkeypatch.chdir(tmp_path)
+    assert {"fable": 0} == world.prompts()
