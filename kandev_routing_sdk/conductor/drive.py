@@ -83,6 +83,11 @@ class Drive:
         return self._ledger.begun
 
     @property
+    def answered(self) -> bool:
+        """Whether an agent answered, and that is written down."""
+        return bool(self.reports) and self.reports[-1].outcome is AttemptOutcome.SUCCESS
+
+    @property
     def route(self) -> Route:
         """The route as it was last committed."""
         return self._ledger.route
@@ -260,10 +265,9 @@ class Drive:
         await self._settle(attempt, report, verdict, self._ledger.step(trigger_for(verdict.decision), facts, now=now))
 
     async def _settle(self, attempt: Attempt, report: TurnReport, verdict: Verdict, transition: Transition) -> None:
-        now = transition.after.updated_at
-        await self._ledger.commit(
-            transition, update_attempt=attempt.settled(report, verdict, now), circuits=verdict.circuits
-        )
+        settled = attempt.settled(report, verdict, transition.after.updated_at)
+        with anyio.CancelScope(shield=True):  # what happened is told as it was written, whoever gives up meanwhile
+            await self._ledger.commit(transition, update_attempt=settled, circuits=verdict.circuits)
         self._booked = tuple(change.key for change in verdict.circuits)
         self._attempt = None
         self.stop_reason = report.stop_reason

@@ -104,7 +104,9 @@ class _Call:
             with anyio.move_on_after(self._request.timeout) as limit, anyio.CancelScope() as scope:
                 async with alongside(self._watch_cancel(scope), self._drive.keep_owner()):
                     await self._until_settled()
-            if limit.cancelled_caught:
+            if self._drive.answered:
+                pass  # an answer that came is not lost to a deadline that passed while it was written down
+            elif limit.cancelled_caught:
                 ended = CallOutcome.TIMED_OUT
             elif scope.cancelled_caught:
                 ended = CallOutcome.CANCELLED
