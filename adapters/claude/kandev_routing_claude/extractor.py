@@ -35,9 +35,7 @@ Event = Mapping[str, JsonValue]
 SYNTHETIC: Final = "<synthetic>"
 _TOOL_USES: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _QUIET_DELTAS: Final = frozenset({"input_json_delta", "signature_delta", "citations_delta", "compaction_delta"})
-_HARMLESS: Final = frozenset(
-    {"auth_status", "control_response", "keep_alive", "prompt_suggestion", "tool_progress", "tool_use_summary"}
-)
+_HARMLESS: Final = frozenset({"auth_status", "control_response", "keep_alive", "prompt_suggestion"})
 
 
 class ClaudeExtractor:
@@ -159,6 +157,7 @@ class ClaudeExtractor:
                 turn.tool_result(as_str(block.get("tool_use_id")) or "", ok=block.get("is_error") is not True)
 
     def _stream_event(self, event: Event, turn: TurnRecord) -> None:
+        self._opened = True  # there is a stream, so a response had begun, whatever this is
         inner = as_dict(event.get("event"))
         parent = as_str(event.get("parent_tool_use_id"))
         if parent is not None:
@@ -200,10 +199,11 @@ class ClaudeExtractor:
     def _delta(self, delta: Event, turn: TurnRecord, *, subagent: bool) -> None:
         kind = as_str(delta.get("type"))
         if kind == "text_delta":
-            if not subagent:
+            text = as_str(delta.get("text")) or ""
+            if text and not subagent:
                 # said again after a broken stream it is not shown again, yet it is output
                 self._visible = True
-                self._say(turn, self._text.piece(as_str(delta.get("text")) or ""))
+                self._say(turn, self._text.piece(text))
         elif kind == "thinking_delta":
             self._visible = self._thinking = True
             turn.thinking(as_str(delta.get("thinking")) or "")

@@ -105,7 +105,7 @@ class CodexExtractor:
         self._started = True
 
     def _completed(self, event: Event, turn: TurnRecord) -> None:
-        self._ended = True
+        self._ended = self._answered = True
         self._flush(turn)
         usage = event.get("usage")
         if isinstance(usage, dict):
@@ -127,8 +127,8 @@ class CodexExtractor:
         else:
             data: dict[str, JsonValue] = {"type": "turn.failed", "message": message}
             self._say_failure(Signal(channel=Channel.STDOUT_EVENT, text=message, data=data), turn)
-        if self._unsure or not before_response(message):
-            turn.incomplete()
+        if self._unsure or self._answered or not before_response(message):
+            turn.incomplete()  # whatever was answered, and however little of it was shown, it was not nothing
         turn.failed("error")
 
     def _error(self, event: Event, turn: TurnRecord) -> None:

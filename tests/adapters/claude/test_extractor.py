@@ -303,3 +303,21 @@ def test_denied_tools_are_told(turn: Turn) -> None:
         result("No.", tokens=5, permission_denials=[{"tool_name": "Bash"}, {"tool_name": "Bash"}]),
     )
     assert [Notice("permission denied: Bash")] == turn.of(Notice)
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [start(), piece("")],
+        [stream(type="content_block_start", content_block=text(""))],
+        [stream(type="content_block_delta", delta={"type": "input_json_delta", "partial_json": "{"})],
+        [stream(type="message_delta", usage={"output_tokens": 5})],
+        [stream(type="something new")],
+        [{"type": "tool_progress", "tool_name": "Bash"}],
+        [{"type": "tool_use_summary", "summary": "x"}],
+    ],
+)
+def test_whatever_of_a_stream_came_a_later_failure_leaves_doubt(turn: Turn, events: list[dict[str, Any]]) -> None:
+    """R-SAFE-7: a response had begun, and nothing of it was seen."""
+    overloaded = notice("API Error: 529 Overloaded.", error="server_error", api_error_status=529)
+    assert not turn.feed(INIT, *events, overloaded, failed("API Error: 529 Overloaded.")).exit(1).effects.complete

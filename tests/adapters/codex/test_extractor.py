@@ -138,6 +138,21 @@ def test_observation_is_complete_only_if_no_response_had_begun(turn: Turn, messa
     assert COMPLETE[message] is turn.feed(failed(message)).exit(1).effects.complete
 
 
+@pytest.mark.parametrize(
+    "event",
+    [
+        item("todo_list", "started", items=[]),
+        item("todo_list", "updated", items=[{"text": "x"}]),
+        item("agent_message", "started", text=""),
+        item("agent_message", text=["not", "text"]),
+        DONE,
+    ],
+)
+def test_whatever_was_answered_a_later_failure_leaves_doubt(turn: Turn, event: dict[str, Any]) -> None:
+    """R-SAFE-7: a response had begun, however little of it was shown."""
+    assert not turn.feed(event, failed("unexpected status 529 x: y")).exit(1).effects.complete
+
+
 def test_a_try_that_broke_before_a_clean_failure_leaves_doubt(turn: Turn) -> None:
     retry = "Reconnecting... 1/5 (stream disconnected before completion: stream closed before response.completed)"
     assert not turn.feed(error(retry), failed("unexpected status 529 x: y")).exit(1).effects.complete
