@@ -35,6 +35,8 @@ def upstream_of(url: str) -> Upstream | None:
 
     The path belongs to it, for one gateway serves several services by path; a version (``/v1``) at its end does not.
     """
+    if "\\" in url:
+        return None  # agents written in JavaScript read it as a slash: another host than Python finds
     try:
         parts = urlsplit(url.strip())
         host, port = parts.hostname, parts.port

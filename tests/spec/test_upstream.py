@@ -73,3 +73,9 @@ def test_no_text_breaks_it(url: str) -> None:
     assert found is None or re.fullmatch(
         r"(\[[0-9a-f:.]+\]|[\w.-]*\w)(:\d+)?(/[A-Za-z][A-Za-z0-9._-]*)*", found.address
     )
+
+
+@pytest.mark.parametrize("url", ["https://evil.example\\@api.example.com", "https://api.example.com\\.evil.example"])
+def test_an_address_that_others_read_as_another_host_names_none(url: str) -> None:
+    """R-CIR-1: the vendor's circuit is not opened by what somebody else's service answers."""
+    assert upstream_of(url) is None
