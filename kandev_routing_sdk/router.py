@@ -28,7 +28,7 @@ from kandev_routing_sdk.resolver import resolve
 from kandev_routing_sdk.results import CallResult, Explanation
 from kandev_routing_sdk.route.model import Round
 from kandev_routing_sdk.route.select import select
-from kandev_routing_sdk.settings import EnvironmentSecrets, Settings, load_settings
+from kandev_routing_sdk.settings import EnvironmentSecrets, Settings, load_settings, working_directory
 from kandev_routing_sdk.spec.adapter import AgentAdapter
 from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.types import ProfileKind
@@ -244,10 +244,7 @@ class Router:
 
 
 def _folder(cwd: str | Path | None) -> Path:
-    try:
-        return Path.cwd() if cwd is None else Path(cwd)
-    except FileNotFoundError:
-        raise UsageError("the current directory does not exist any more; go to one that does, or pass cwd") from None
+    return working_directory() if cwd is None else Path(cwd)
 
 
 def load_catalogue(adapters: Sequence[AgentAdapter] = (), *, plugins: bool = True) -> Catalogue:

@@ -34,7 +34,7 @@ class Order:
 
     profile_id: str
     prompt: str
-    cwd: Path
+    cwd: Path | None
     timeout: float | None = None
 
 

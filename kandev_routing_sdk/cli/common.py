@@ -25,10 +25,10 @@ class Globals:
 
     def settings(self, *, required: bool = True) -> Settings:
         """Load the configuration; raises :class:`~kandev_routing_sdk.errors.ConfigError`."""
-        from kandev_routing_sdk.settings import load_settings
+        from kandev_routing_sdk.settings import load_settings, working_directory
 
         return load_settings(
-            environ=os.environ, cwd=Path.cwd(), config=self.config, store=self.store, required=required
+            environ=os.environ, cwd=working_directory(), config=self.config, store=self.store, required=required
         )
 
     def router(self, *, read_only: bool = False, required: bool = True) -> Router:

@@ -10,9 +10,9 @@ import threading
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, TextIO
 
-from kandev_routing_sdk.cli.output import Interrupted, ReaderGone, error_document, error_line, print_json
+from kandev_routing_sdk.cli.output import Interrupted, OutputFailed, ReaderGone, error_document, error_line, print_json
 from kandev_routing_sdk.errors import RoutingError
 
 EXIT_USAGE: Final = 2
@@ -31,13 +31,28 @@ def main(argv: Sequence[str] | None = None) -> int:
         with _interruptible(), _logs_on_stderr(debug="--debug" in options):
             return _run(arguments)
     except ReaderGone:
-        # whoever read our output has enough; nothing may be flushed to it when Python ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget(sys.stdout)
         return EXIT_READER_GONE
     except (Exception, Interrupted) as problem:  # noqa: BLE001  # the edge: everything becomes one line and a code
         if "--debug" in options:
             traceback.print_exc()
         return _report(problem, as_json="--json" in options)
+    finally:
+        _flush_or_forget(sys.stderr)
+
+
+def _forget(stream: TextIO | None) -> None:
+    """Nothing may be flushed to a stream that takes nothing when Python ends."""
+    if stream is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _flush_or_forget(stream: TextIO | None) -> None:
+    try:
+        if stream is not None:
+            stream.flush()
+    except OSError:
+        _forget(stream)
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -101,6 +116,9 @@ def _report(problem: BaseException, *, as_json: bool) -> int:
         code, text, exit_code = "cancelled", "interrupted", 130
     else:
         code, text, exit_code = "internal", _internal(problem), EXIT_INTERNAL
+    if isinstance(problem, OutputFailed):
+        _forget(sys.stdout)
+        as_json = False
     try:
         if as_json:
             print_json(error_document(code, text, exit_code, problems))
@@ -108,6 +126,9 @@ def _report(problem: BaseException, *, as_json: bool) -> int:
             error_line(text)
     except ReaderGone:
         return EXIT_READER_GONE
+    except OutputFailed:
+        _forget(sys.stdout)
+        error_line(text)
     return exit_code
 
 

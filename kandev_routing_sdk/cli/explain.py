@@ -30,10 +30,10 @@ def explain(
     as_json: AsJson = False,
 ) -> None:
     """Show who would be taken now and why, candidate by candidate. Starts nothing and writes nothing."""
-    show(globals_of(context), profile, Path.cwd() if cwd is None else cwd, as_json=as_json)
+    show(globals_of(context), profile, cwd, as_json=as_json)
 
 
-def show(options: Globals, profile: str, cwd: Path, *, as_json: bool, with_argv: bool = False) -> None:
+def show(options: Globals, profile: str, cwd: Path | None, *, as_json: bool, with_argv: bool = False) -> None:
     """Print the walk. ``with_argv``: also what each candidate would be started with, secrets masked."""
     from kandev_routing_sdk.cli.document import explanation_document
     from kandev_routing_sdk.cli.words import policy_words

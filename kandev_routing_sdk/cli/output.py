@@ -10,12 +10,27 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, TextIO
 
+from kandev_routing_sdk.errors import RoutingError
+
 SCHEMA_VERSION: Final = 1
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 
 
 class ReaderGone(Exception):
     """Nobody reads our standard output any more."""
+
+
+class OutputFailed(RoutingError):
+    """Standard output cannot be written: what was asked for was done, and its result could not be shown."""
+
+    code = "output"
+
+    def __str__(self) -> str:
+        why = " ".join(str(a) for a in self.args)
+        return (
+            f"standard output cannot be written ({why}): the result could not be shown, what it took was done all the same; "
+            "before running it again look at kandev-routing calls"
+        )
 
 
 class Interrupted(SystemExit):
@@ -79,6 +94,10 @@ def span(seconds: float) -> str:
 # Streams ---------------------------------------------------------------------------------------------------------------------
 
 
+def _watched() -> bool:
+    return sys.stdout is not None and sys.stdout.isatty()
+
+
 def is_terminal(stream: TextIO) -> bool:
     """Whether a person watches this stream."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
@@ -90,32 +109,37 @@ def _wants_style(stream: TextIO) -> bool:
 
 def print_text(text: str) -> None:
     """Print lines on standard output. On a terminal control characters are left out. Raises :class:`ReaderGone`."""
-    _write(f"{block(text) if sys.stdout.isatty() else text}\n")
+    _write(f"{block(text) if _watched() else text}\n")
 
 
 def print_json(document: Any, *, on_one_line: bool = False) -> None:  # noqa: ANN401  # any JSON
     """Print one document on standard output: on one line when piped. Raises :class:`ReaderGone`."""
-    indent = 2 if sys.stdout.isatty() and not on_one_line else None
+    indent = 2 if _watched() and not on_one_line else None
     text = json.dumps(document, ensure_ascii=False, indent=indent)
     try:
-        text.encode(sys.stdout.encoding or "utf-8")
+        text.encode((sys.stdout and sys.stdout.encoding) or "utf-8")
     except UnicodeEncodeError:
         text = json.dumps(document, indent=indent)
     _write(f"{text}\n")
 
 
 def _write(text: str) -> None:
+    if sys.stdout is None:
+        raise OutputFailed("it is closed")
     try:
         encoding = sys.stdout.encoding or "utf-8"
         sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
         sys.stdout.flush()
     except BrokenPipeError:
         raise ReaderGone from None
+    except OSError as problem:
+        raise OutputFailed(problem.strerror or type(problem).__name__) from None
 
 
 def note(text: str, style: str = "") -> None:
     """Print a line for a person on standard error; coloured on a terminal, unless ``NO_COLOR`` is set."""
-    styled(sys.stderr, text, style)
+    if sys.stderr is not None:
+        styled(sys.stderr, text, style)
 
 
 def styled(stream: TextIO, text: str, style: str = "") -> None:
@@ -130,9 +154,11 @@ def styled(stream: TextIO, text: str, style: str = "") -> None:
         encoding = stream.encoding or "utf-8"
         stream.write(f"{block(text)}\n".encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
-    except BrokenPipeError:
+    except OSError as problem:
         if stream is sys.stdout:
-            raise ReaderGone from None
+            if isinstance(problem, BrokenPipeError):
+                raise ReaderGone from None
+            raise OutputFailed(problem.strerror or type(problem).__name__) from None
 
 
 def error_line(text: str) -> None:

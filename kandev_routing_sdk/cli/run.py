@@ -55,16 +55,15 @@ def run(
     Progress and attribution go to standard error.
     """
     options = globals_of(context)
-    folder = Path.cwd() if cwd is None else cwd
     if dry_run:
         from kandev_routing_sdk.cli.explain import show
 
-        show(options, profile, folder, as_json=as_json, with_argv=True)
+        show(options, profile, cwd, as_json=as_json, with_argv=True)
         return
     settings = options.settings()  # a configuration that cannot be used is told before standard input is waited for
     settings.profile(profile)
     text = _prompt(prompt, prompt_file)
-    raise typer.Exit(_run(settings, profile, text, folder, timeout, as_json=as_json, quiet=quiet))
+    raise typer.Exit(_run(settings, profile, text, cwd, timeout, as_json=as_json, quiet=quiet))
 
 
 def _prompt(prompt: str | None, file: Path | None) -> str:
@@ -80,7 +79,14 @@ def _prompt(prompt: str | None, file: Path | None) -> str:
 
 
 def _run(
-    settings: Settings, profile: str, prompt: str, cwd: Path, timeout: float | None, *, as_json: bool, quiet: bool
+    settings: Settings,
+    profile: str,
+    prompt: str,
+    cwd: Path | None,
+    timeout: float | None,
+    *,
+    as_json: bool,
+    quiet: bool,
 ) -> int:
     from kandev_routing_sdk.cli.calling import Order, call
     from kandev_routing_sdk.cli.document import result_document

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from kandev_routing_sdk.settings.load import Settings, find_config, load_settings
+from kandev_routing_sdk.settings.load import Settings, find_config, load_settings, working_directory
 from kandev_routing_sdk.settings.secrets import EnvironmentSecrets
 from kandev_routing_sdk.settings.table import SETTINGS, SettingSpec
 
-__all__ = ["SETTINGS", "EnvironmentSecrets", "SettingSpec", "Settings", "find_config", "load_settings"]
+__all__ = [
+    "SETTINGS",
+    "EnvironmentSecrets",
+    "SettingSpec",
+    "Settings",
+    "find_config",
+    "load_settings",
+    "working_directory",
+]

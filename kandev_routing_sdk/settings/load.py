@@ -11,7 +11,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from kandev_routing_sdk.errors import ConfigInvalid, ConfigNotFound, ConfigSyntaxError, Problem, ProfileNotFound
+from kandev_routing_sdk.errors import (
+    ConfigInvalid,
+    ConfigNotFound,
+    ConfigSyntaxError,
+    Problem,
+    ProfileNotFound,
+    UsageError,
+)
 from kandev_routing_sdk.profiles import Profile, parse_profiles
 from kandev_routing_sdk.settings.table import CONFIG, DYNAMIC, STORE_URL
 
@@ -44,6 +51,16 @@ class Settings:
         if found is None:
             raise ProfileNotFound(profile_id, sorted(self.profiles))
         return found
+
+
+def working_directory() -> Path:
+    """Return the current directory; raises :class:`~kandev_routing_sdk.errors.UsageError` when it is gone."""
+    try:
+        return Path.cwd()
+    except FileNotFoundError:
+        raise UsageError(
+            "the current directory does not exist any more; go to one that does, or name a folder"
+        ) from None
 
 
 def user_directory(environ: Mapping[str, str], variable: str, fallback: str) -> Path:

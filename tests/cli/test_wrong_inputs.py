@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -245,3 +246,45 @@ def test_a_standard_input_that_is_closed_is_said(world: World) -> None:
         )
         assert code == ran.returncode, ran
         assert Ran(ran.returncode, ran.stdout, ran.stderr).error
+
+
+@pytest.mark.parametrize("arguments", [["run", "fable", "hi"], ["run", "fable", "hi", "--json"]])
+@pytest.mark.parametrize("target", [">&-", ">/dev/full"])
+def test_an_output_that_takes_nothing_is_said_and_invites_no_repetition(
+    world: World, arguments: list[str], target: str
+) -> None:
+    """The work was done: whoever cannot see its answer must not be told to run it again."""
+    world.agent("fable", ScriptBuilder().say("done"))
+    world.configure()
+    command = f"{shlex.quote(sys.executable)} -m kandev_routing_sdk {shlex.join(arguments)} {target}"
+    ended = subprocess.run(
+        ["sh", "-c", command],
+        cwd=world.folder,
+        env=world.environ(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert 70 == ended.returncode
+    assert "Traceback" not in ended.stderr
+    assert "before running it again look at kandev-routing calls" in ended.stderr
+    assert 1 == len(world.agents["fable"].prompts)
+
+
+@pytest.mark.parametrize("target", ["2>&-", "2>/dev/full"])
+def test_progress_that_nobody_takes_changes_no_answer(world: World, target: str) -> None:
+    """Standard error is for people; when there is none, the answer and the exit code stand."""
+    world.agent("fable", ScriptBuilder().say("done"))
+    world.configure()
+    command = f"{shlex.quote(sys.executable)} -m kandev_routing_sdk run fable hi {target}"
+    ended = subprocess.run(
+        ["sh", "-c", command],
+        cwd=world.folder,
+        env=world.environ(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (0, "done\n") == (ended.returncode, ended.stdout)
