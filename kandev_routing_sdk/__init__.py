@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from kandev_routing_sdk.policy import Decision
     from kandev_routing_sdk.results import (
         AgentSaid,
+        AnswerUnrecorded,
         AttemptEnded,
         AttemptReport,
         AttemptStarted,
@@ -50,6 +51,7 @@ _HOMES = (
         "results",
         (
             "AgentSaid",
+            "AnswerUnrecorded",
             "AttemptEnded",
             "AttemptReport",
             "AttemptStarted",
@@ -77,6 +79,7 @@ _HOMES = (
 
 __all__ = [
     "AgentSaid",
+    "AnswerUnrecorded",
     "AttemptEnded",
     "AttemptReport",
     "AttemptStarted",

@@ -32,7 +32,9 @@
     ├── LaunchError                   69  the agent could not be started
     │   └── ExecutableNotFound
     ├── ProtocolViolation             70  the agent broke its protocol or its bounds
+    ├── OutputFailed                  70  (in cli.output) standard output takes nothing
     └── CallFailed                1   (in results) a utility call that did not succeed; .result holds all that is known
+        ├── AnswerUnrecorded          73  (in results) the answer is there, its record is not
         ├── CallNoCandidate           69
         ├── CallWaiting               75
         ├── CallActionRequired        79

@@ -200,6 +200,13 @@ class CallNoCandidate(CallFailed):
     exit_code = 69
 
 
+class AnswerUnrecorded(CallFailed):
+    """An agent answered, and that could not be written down. ``result.text`` is the whole answer; the work was done."""
+
+    code = "answer_unrecorded"
+    exit_code = 73
+
+
 class CallWaiting(CallFailed):
     """Nobody can answer now, and somebody can at ``result.deadline``."""
 

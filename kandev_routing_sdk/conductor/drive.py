@@ -75,6 +75,8 @@ class Drive:
         self.reports: list[AttemptReport] = []
         self._chooser = Chooser(engine, work, tell, self._ledger, self.reports)
         self.text = ""
+        self.has_answer = False
+        """Whether ``text`` is a whole answer, written down or not."""
         self.stop_reason: str | None = None
 
     @property
@@ -244,7 +246,7 @@ class Drive:
         now = self._engine.clock.now()
         report = attempt.turn.report(now)
         if report.outcome is AttemptOutcome.SUCCESS and not is_empty_answer(report):
-            self.text = attempt.prepared.cleaner.known_only(report.text)
+            self.text, self.has_answer = attempt.prepared.cleaner.known_only(report.text), True
             verdict = judge_success(attempt.record.resource_keys, attempt.lease)
             await self._settle(attempt, report, verdict, self._ledger.step(Trigger.TURN_SUCCEEDED, Facts(), now=now))
             return

@@ -100,22 +100,32 @@ class Ledger:
         Raises :class:`~kandev_routing_sdk.errors.StoreError` when that is no longer possible: an owner that cannot renew ends its
         agents before the lease ends (R-ENG-8).
         """
-        store, clock = self._engine.store, self._engine.clock
+        failures = 0
         while True:
             await anyio.sleep(HEARTBEAT_S)  # real time, whatever the clock: it is about this process being alive
-            now = clock.now()
-            kept = await in_thread(
-                store.renew,
-                self.route.session_id,
-                owner_id=self._engine.owner_id,
-                until=now + timedelta(seconds=OWNER_LEASE_S),
-                lease_token=probe_token(),
-                now=now,
-            )
+            try:
+                kept = await self._renew(probe_token())
+            except StoreUnavailable:
+                failures += 1  # the lease outlives two missed heartbeats
+                if failures * HEARTBEAT_S >= OWNER_LEASE_S / 2:
+                    raise
+                continue
+            failures = 0
             if not kept:
                 raise StoreUnavailable(
                     f"session {self.route.session_id} is owned by another process now; its agent was ended"
                 )
+
+    async def _renew(self, probe_token: str | None) -> bool:
+        now = self._engine.clock.now()
+        return await in_thread(
+            self._engine.store.renew,
+            self.route.session_id,
+            owner_id=self._engine.owner_id,
+            until=now + timedelta(seconds=OWNER_LEASE_S),
+            lease_token=probe_token,
+            now=now,
+        )
 
 
 def _told(circuit: Circuit) -> CircuitChanged:

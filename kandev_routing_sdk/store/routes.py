@@ -37,17 +37,19 @@ _ORPHANED_UTILITY: Final = _ROUTE.where(*_ORPHANED).order_by(_C.session_id).with
 
 _RENEW: Final = (
     sa.update(SESSIONS)
-    .where(_C.session_id == where("session_id"), _C.owner_id == where("owner_id"), _C.owner_until > where("now"))
+    .where(_C.session_id == where("session_id"), _C.owner_id == where("owner_id"))
     .values(owner_until=sa.bindparam("owner_until"))
 )
 
 
-def renew(tx: Transaction, session_id: str, *, owner_id: str, until: datetime, now: datetime) -> bool:
-    """Extend an owner lease that is still live and still ours; return whether it was. The revision stays."""
+def renew(tx: Transaction, session_id: str, *, owner_id: str, until: datetime) -> bool:
+    """Extend an owner lease that is still ours; return whether it was. The revision stays.
+
+    One that ran out unnoticed (a machine that slept) is still ours until somebody takes it over, and they change the owner.
+    """
     values = {
         "where_session_id": session_id,
         "where_owner_id": owner_id,
-        "where_now": codec.to_micros(now),
         "owner_until": codec.to_micros(until),
     }
     return tx.run(_RENEW, values) == 1

@@ -73,7 +73,7 @@ class SqlStore:
         """Renew the owner lease and the probe leases of ``lease_token``; return whether the session is still ours."""
 
         def work(tx: Transaction) -> bool:
-            kept = routes.renew(tx, session_id, owner_id=owner_id, until=until, now=now)
+            kept = routes.renew(tx, session_id, owner_id=owner_id, until=until)
             if kept and lease_token is not None:
                 circuits.renew(tx, lease_token, now=now, ttl=until - now)
             return kept

@@ -17,10 +17,10 @@ import anyio
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
 from kandev_routing_sdk.conductor import Drive, Engine, Tell, Work, alongside, in_thread
-from kandev_routing_sdk.errors import RoutingError, UsageError
+from kandev_routing_sdk.errors import RoutingError, StoreError, UsageError
 from kandev_routing_sdk.ports import CallRecord
 from kandev_routing_sdk.resolver import Resolution, resolve
-from kandev_routing_sdk.results import CallEnded, CallOutcome, CallResult, Progress, Waiting
+from kandev_routing_sdk.results import AnswerUnrecorded, CallEnded, CallOutcome, CallResult, Progress, Waiting
 from kandev_routing_sdk.route.model import Route, State
 from kandev_routing_sdk.utility.conclude import Conclusion, conclude, failure_of
 
@@ -110,19 +110,36 @@ class _Call:
                 ended = CallOutcome.TIMED_OUT
             elif scope.cancelled_caught:
                 ended = CallOutcome.CANCELLED
+        except StoreError as problem:
+            await self._give_up(CallOutcome.FAILED)
+            if self._drive.has_answer:
+                raise self._unrecorded(problem) from problem
+            raise
         except BaseException:
-            with (
-                anyio.CancelScope(shield=True),
-                suppress(RoutingError),
-            ):  # what ended the call is what its caller hears of
-                await self._drive.abandon()
-                if self._drive.begun:
-                    await self._finish(CallOutcome.CANCELLED)
+            await self._give_up(CallOutcome.CANCELLED)
             raise
         if ended is not None:
             with anyio.CancelScope(shield=True):
                 await self._drive.abandon()
-        return await self._finish(ended)
+        try:
+            return await self._finish(ended)
+        except StoreError as problem:
+            if self._drive.has_answer:
+                raise self._unrecorded(problem) from problem
+            raise
+
+    async def _give_up(self, outcome: CallOutcome) -> None:
+        """End the agents and write down what can be; what ended the call is what its caller hears of."""
+        with anyio.CancelScope(shield=True), suppress(RoutingError):
+            await self._drive.abandon()
+            if self._drive.begun:
+                await self._finish(outcome)
+
+    def _unrecorded(self, problem: StoreError) -> AnswerUnrecorded:
+        """The work was done and paid for: its answer is not lost with the record of it."""
+        conclusion = Conclusion(CallOutcome.FAILED, AnswerUnrecorded.exit_code, None, AnswerUnrecorded.code)
+        text = f"the agent answered, but that could not be written down ({problem}); do not run it again, take the answer from here"
+        return AnswerUnrecorded(text, self._result(conclusion))
 
     async def _watch_cancel(self, scope: anyio.CancelScope) -> None:
         if self._request.cancel is not None:
