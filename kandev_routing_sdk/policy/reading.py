@@ -55,7 +55,7 @@ def kind_of(value: object) -> str:
         case int():
             return "a whole number"
         case float():
-            return "a number"
+            return "a number with a fraction"
         case str():
             return "a string"
         case Mapping():
@@ -155,6 +155,9 @@ class Table:
 
     def tables(self, key: str) -> list[Mapping[str, object]] | None:
         """Return a list of tables; an item that is none is a problem at its own index, and all of it is refused."""
+        if isinstance(self._value.get(key), Mapping):
+            self._wrong(key, "a list of tables", f"a table; write [[{self.at(key)}]] with double brackets")
+            return None
         value = self._sequence(key, "a list of tables")
         if value is None:
             return None

@@ -119,7 +119,8 @@ def load_settings(
     source = str(path) if path else "no file"
     problems = _unknown(document, {"version", "features", "store", "profiles"}, "")
     if path and document.get("version") != 1:
-        problems.append(Problem("version", f"must be 1, not {document.get('version')!r}; write version = 1 at the top"))
+        wrong = f"must be 1, not {document['version']!r}" if "version" in document else "is missing"
+        problems.append(Problem("version", f"{wrong}; write version = 1 at the top"))
     provenance = {CONFIG.name: how}
     features = _table(document, "features", {"dynamic_agent_routing"}, problems)
     stores = _table(document, "store", {"url"}, problems)
@@ -137,7 +138,9 @@ def _read(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except tomllib.TOMLDecodeError as problem:
-        raise ConfigSyntaxError(f"{path} is not valid TOML: {problem}") from None
+        # the commonest slip of all, and the parser's words for it name no way out
+        way = "; text stands in quotes" if str(problem).startswith("Invalid value") else ""
+        raise ConfigSyntaxError(f"{path} is not valid TOML: {problem}{way}") from None
     except UnicodeDecodeError:
         raise ConfigSyntaxError(f"{path} is not UTF-8 text; save it as UTF-8") from None
     except (
@@ -157,6 +160,8 @@ def _unknown(table: Mapping[str, object], known: Collection[str], prefix: str) -
         if key not in known:
             near = difflib.get_close_matches(key, known, 1)
             way = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(sorted(known))}"
+            if home := next((s.name for s in (DYNAMIC, STORE_URL) if not prefix and s.name.endswith(f".{key}")), None):
+                way = f"it belongs under [{home.partition('.')[0]}]"
             problems.append(Problem(f"{prefix}{key}", f"unknown key; {way}", "unknown_key"))
     return problems
 

@@ -107,7 +107,7 @@ def test_a_stored_document_is_read_back() -> None:
         (
             {"hard": {"retry": {"enabled": True, "max_retries": 1.5, "initial_interval_seconds": 5}}},
             "p.hard.retry.max_retries",
-            "expected a whole number, got a number",
+            "expected a whole number, got a number with a fraction",
         ),
         (
             {"transient": {"wait_for_reset": {"enabled": True, "max_wait_seconds": 604_801}}},

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kandev_routing_sdk import load_settings
-from kandev_routing_sdk.errors import ConfigSyntaxError
+from kandev_routing_sdk.errors import ConfigError, ConfigSyntaxError
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,28 @@ def test_a_file_that_the_parser_gives_up_on_is_a_configuration_error(tmp_path: P
     (tmp_path / "kandev-routing.toml").write_text(text, "utf-8")
     with pytest.raises(ConfigSyntaxError, match=r"kandev-routing\.toml"):
         load_settings(environ={"HOME": str(tmp_path)}, cwd=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "way"),
+    [
+        ("", "version: is missing; write version = 1 at the top"),
+        ('version = "1"', "version: must be 1, not '1'; write version = 1 at the top"),
+        ("version = 1\n[profiles.a]\nfamily = claude", "(at line 3, column 10); text stands in quotes"),
+        (
+            "version = 1\ndynamic_agent_routing = true",
+            "dynamic_agent_routing: unknown key; it belongs under [features]",
+        ),
+        ('version = 1\nurl = "sqlite:///x"', "url: unknown key; it belongs under [store]"),
+        (
+            'version = 1\n[profiles.a]\nkind = "dynamic"\n[profiles.a.candidates]\nprofile = "b"',
+            "got a table; write [[profiles.a.candidates]] with double brackets",
+        ),
+    ],
+)
+def test_a_beginners_slip_is_told_its_way_out(tmp_path: Path, text: str, way: str) -> None:
+    """R-CLI-2: one sentence that names the key and what to write instead."""
+    (tmp_path / "kandev-routing.toml").write_text(text, "utf-8")
+    with pytest.raises(ConfigError) as caught:
+        load_settings(environ={}, cwd=tmp_path)
+    assert way in str(caught.value)
