@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from kandev_routing_sdk.cli.common import AsJson, examples, globals_of
-from kandev_routing_sdk.cli.output import SCHEMA_VERSION, moment, print_json, print_text, table
+from kandev_routing_sdk.cli.output import SCHEMA_VERSION, moment, note, print_json, print_text, table
 
 if TYPE_CHECKING:
     from kandev_routing_sdk.circuits import Circuit
@@ -63,8 +63,13 @@ def reset(context: typer.Context, key: Key, as_json: AsJson = False) -> None:
 @app.command(epilog=examples("kandev-routing circuits retry KEY"))
 def retry(context: typer.Context, key: Key, as_json: AsJson = False) -> None:
     """Let the next call find out whether a resource is back; the circuit is not closed unseen."""
+    from kandev_routing_sdk.clock import SystemClock
+
     with globals_of(context).router(required=False) as router:
-        _changed(router.retry_circuit(key), as_json=as_json)
+        found = router.retry_circuit(key)
+    _changed(found, as_json=as_json)
+    if found.deadline is not None and found.deadline > SystemClock().now():
+        note("nothing was changed: it waits for that time, not for a person; circuits reset closes it now")
 
 
 def _changed(circuit: Circuit, *, as_json: bool) -> None:

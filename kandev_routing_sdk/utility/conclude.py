@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from kandev_routing_sdk.catalogue.codes import CODES
 from kandev_routing_sdk.results import (
     AttemptReport,
     CallActionRequired,
@@ -19,8 +20,8 @@ from kandev_routing_sdk.results import (
     CallWaiting,
 )
 from kandev_routing_sdk.route.model import Reason, Route, State
-from kandev_routing_sdk.route.select import Selection
-from kandev_routing_sdk.types import AttemptOutcome, Code
+from kandev_routing_sdk.route.select import Selection, Verdict
+from kandev_routing_sdk.types import AttemptOutcome, Code, ErrorClass
 
 _FINAL_CODES: Final = frozenset(
     {Code.TASK_ERROR, Code.CONTENT_REFUSED, Code.CONTEXT_EXHAUSTED, Code.PERMISSION_DENIED_BY_USER}
@@ -106,8 +107,21 @@ def _needs_person(result: CallResult) -> str:
         )
     if last is not None and not last.automatic:
         return f"stopped for a person{_cause(result)}: this does not prove that repeating is safe; look at it, then run again"
-    reasons = "; ".join(f"{r.profile_id}: {r.detail}" for r in result.rejected)
-    return f"a person has to act{_cause(result)}{f' ({reasons})' if reasons else ''}"
+    # who was tried in this very call is told by its cause already
+    reasons = "; ".join(f"{r.profile_id}: {r.detail}" for r in result.rejected if r.reason != Verdict.EXCLUDED)
+    return f"a person has to act{_cause(result)}{f' ({reasons})' if reasons else ''}{_way_out(result, last)}"
+
+
+def _way_out(result: CallResult, last: AttemptReport | None) -> str:
+    """What to do about the cause, and how a dynamic profile learns that it was done (R-CIR-7)."""
+    found = None if last is None else last.classification
+    advice = f": {CODES[found.code].advice}" if found is not None else ""
+    dynamic = last is not None and last.execution_profile_id != result.logical_profile_id
+    shut = any(r.reason == Verdict.ACTION_REQUIRED for r in result.rejected) or (
+        dynamic and found is not None and found.error_class is ErrorClass.HARD
+    )
+    told = "kandev-routing circuits retry KEY lets the next call try again; kandev-routing circuits lists the keys"
+    return f"{advice}{' Then ' if advice else '; once it is done, '}{told}" if shut else advice.rstrip(".")
 
 
 def _who(result: CallResult) -> str:

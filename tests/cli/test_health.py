@@ -58,3 +58,33 @@ def test_calls_are_listed_newest_first_without_prompt_or_answer(world: World, he
     assert "outcome: success" in here("calls", "show", oldest["call_id"]).out
     assert 3 == len(here("calls").out.splitlines())
     assert not [name for name, data in world.files().items() if b"zq-answer" in data or b"zq-prompt" in data]
+
+
+def test_who_has_to_act_is_told_what_to_do_and_how_the_router_learns_of_it(
+    world: World, here: Callable[..., Ran]
+) -> None:
+    """R-CIR-7: after the login a dynamic profile needs an explicit retry; a concrete one is asked anyway (R-CIR-8)."""
+    world.agent("fable", ScriptBuilder().fail_auth(), ScriptBuilder().fail_auth())
+    world.dynamic("fable")
+    world.configure()
+    for _ in range(2):  # the first call finds out; the second asks nobody
+        ran = here("run", "frontier", "hi", "-q")
+        assert 79 == ran.code
+        assert "kandev-routing circuits retry KEY lets the next call try again" in ran.error
+        assert "in this round" not in ran.error
+    ran = here("run", "fable", "hi", "-q")
+    assert (79, False) == (ran.code, "circuits retry" in ran.error)
+    assert "Sign in again with the agent's own login command, or replace the key" in ran.error
+
+
+def test_a_retry_that_changes_nothing_says_so(world: World, here: Callable[..., Ran]) -> None:
+    """R-CIR-7: an explicit retry is for what waits for a person; a limit with a time keeps it."""
+    world.agent("fable", ScriptBuilder().fail_quota(7200))
+    world.dynamic("fable")
+    world.configure()
+    assert 75 == here("run", "frontier", "hi", "-q").code
+    (before,) = here("circuits", "--json").document["circuits"]
+    ran = here("circuits", "retry", before["key"])
+    assert 0 == ran.code, ran
+    assert "nothing was changed" in ran.err
+    assert [before] == here("circuits", "--json").document["circuits"]
