@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
+from traceback import extract_tb
 from typing import Final
 
 from pydantic import ValidationError
@@ -73,7 +75,9 @@ def prepare(engine: Engine, profile_id: str, cwd: Path) -> Prepared | Unlaunchab
     except RoutingError as problem:
         return Unlaunchable(profile_id, profile.family, "not_launchable", str(problem))
     except Exception as problem:  # noqa: BLE001  # adapter code of a third party: its candidate is ineligible (R-PLG-2)
-        detail = f"the {profile.family} adapter failed while planning the launch ({type(problem).__name__})"
+        detail = (
+            f"the {profile.family} adapter failed while planning the launch ({type(problem).__name__}{_place(problem)})"
+        )
         return Unlaunchable(profile_id, profile.family, "not_launchable", detail)
 
 
@@ -123,9 +127,18 @@ def inherited(environ: Mapping[str, str], own: Iterable[str]) -> dict[str, str]:
     return {n: v for n, v in environ.items() if any(fnmatchcase(n, p) for p in patterns)}
 
 
+def _place(problem: BaseException) -> str:
+    """Where it happened, for the adapter's author; not what it said, which may hold a secret."""
+    frames = extract_tb(problem.__traceback__)
+    return f" in {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+
+
 def _no_adapter(engine: Engine, family: str) -> str:
     broken = "".join(f"; plugin {b.name!r} could not be loaded ({b.problem})" for b in engine.registry.broken)
     known = ", ".join(sorted(engine.registry.adapters)) or "none"
+    near = get_close_matches(family, engine.registry.adapters, 1)
+    meant = f"did you mean {near[0]!r}? Else " if near else ""
     return (
-        f"no adapter for family {family!r} is installed (installed: {known}); install kandev-routing-{family}{broken}"
+        f"no adapter for family {family!r} is installed (installed: {known}); "
+        f"{meant}install kandev-routing-{family}{broken}"
     )
