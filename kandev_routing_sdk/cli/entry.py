@@ -136,6 +136,8 @@ def _usage(problem: BaseException) -> str:
     message: str = problem.format_message()  # type: ignore[attr-defined]
     context = getattr(problem, "ctx", None)
     command = getattr(context, "command_path", "kandev-routing")
+    if "unexpected extra argument" in message and command.endswith(" run"):
+        return "the prompt must be one argument; put it in quotes, or give it on standard input"
     return f"{' '.join(message.split()).rstrip('.')}; see {command} --help"
 
 

@@ -123,6 +123,19 @@ def test_a_family_without_an_adapter_is_69(world: World, here: Callable[..., Ran
     assert "install kandev-routing-acme" in ran.error
 
 
+def test_a_family_with_a_typo_is_told_what_was_meant(world: World, here: Callable[..., Ran]) -> None:
+    world.profiles["sol"] = {"family": "scriptd"}
+    world.configure()
+    assert "did you mean 'scripted'?" in here("run", "sol", "hi").error
+
+
+def test_a_prompt_without_quotes_is_told_to_have_some(world: World, here: Callable[..., Ran]) -> None:
+    world.configure()
+    ran = here("run", "sol", "fix", "the", "test")
+    assert 2 == ran.code
+    assert "put it in quotes" in ran.error
+
+
 PROGRAMS = {
     "prints garbage": "print('garbage')",
     "prints garbage for ever": "while True: print('garbage ' * 100)",
