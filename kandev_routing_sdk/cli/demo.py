@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kandev_routing_sdk.results import Progress
     from kandev_routing_sdk.router import Router
 
-EPILOGUE: Final = examples("kandev-routing demo", "kandev-routing demo --json | jq .routes[0].attempts")
+EPILOGUE: Final = examples("kandev-routing demo", "kandev-routing demo --json | jq '.routes[0].attempts'")
 NAMES: Final = (("fable", "Fable"), ("sol", "Sol"))
 _RESET_S: Final = 3 * 3600 + 12 * 60
 _RETRY_S: Final = 2

@@ -234,7 +234,12 @@ def _walk(explain: Any, profile_id: str) -> tuple[bool, str]:  # noqa: ANN401  #
         found = explain(profile_id)
     except RoutingError as problem:
         return False, str(problem)
-    parts = [f"{e.profile_id} {'can be launched' if _launchable(e.reason) else e.detail}" for e in found.walk]
+    parts = [
+        # a concrete profile's own id stands before the sentence already
+        ("" if e.profile_id == profile_id else f"{e.profile_id}: ")
+        + ("can be launched" if _launchable(e.reason) else e.detail)
+        for e in found.walk
+    ]
     return any(_launchable(e.reason) for e in found.walk), "; ".join(parts)
 
 

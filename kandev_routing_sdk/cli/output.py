@@ -196,7 +196,10 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequenc
     from rich.table import Table
     from rich.text import Text
 
-    shown = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    for number, heading in enumerate(columns):
+        # the first column names the row: what is cut short there cannot be given to the next command
+        shown.add_column(heading, overflow="fold" if number == 0 else "ellipsis")
     for number, row in enumerate(rows):
         shown.add_row(
             *(Text(one_line(cell, 1000)) for cell in row), style=styles[number] if number < len(styles) else None

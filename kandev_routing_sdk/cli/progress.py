@@ -119,7 +119,7 @@ class Narrator:
         self._say(f"  waiting {span(round(left, 1))} for {self._name(waiting.profile_id)}{retry}", "dim")
 
     def _circuit(self, changed: CircuitChanged) -> None:
-        line = f"  shared health: {changed.scope} {one_line(changed.label, 80)} is {changed.state.replace('_', ' ')}"
+        line = f"  shared health: circuit of {changed.scope} {one_line(changed.label, 80)} is {changed.state.replace('_', ' ')}"
         if changed.code:
             line += f" ({changed.code})"
         if changed.until is not None:

@@ -24,7 +24,7 @@ dynamic_agent_routing = true
 """
 _NONE: Final = """
 # NOTE: no agent was found on this machine when this file was written. Install one ({install}),
-# then run `kandev-routing init --force`, or remove the `# ` below.
+# then run `kandev-routing init --force`. Or remove the `# ` of the lines below that hold a `=` or stand in brackets.
 """
 _OPTIONS: Final = """\
 # model = "…"                             # default: the agent's own

@@ -110,7 +110,7 @@ def test_doctor_is_content_where_a_run_would_work(world: World, here: Callable[.
     assert "setting: features.dynamic_agent_routing = true (from: file " in ran.out
     assert f"setting: store.url = {world.url} (from: file " in ran.out
     assert "adapter: scripted: Scripted agent (acp, headless)" in ran.out
-    assert "profile: frontier: sol can be launched" in ran.out
+    assert "profile: frontier: sol: can be launched" in ran.out
     assert {} == world.files()
 
 
