@@ -65,7 +65,7 @@ def _check(catalogue: Verifiable, rule: Rule, fixture: Fixture, signal: Signal) 
     ):
         problem = f"it is not evidence, but gives {found.code}"
     elif fixture.kind in {"positive", "redaction"} and found.code not in _right(rule):
-        problem = f"it gives {found.code} by {found.classifier_rule}, not {rule.code}"
+        problem = f"it gives {found.code} by {found.classifier_rule or 'no rule'}, not {rule.code}"
     elif leaked := [s for s in fixture.secrets if s in found.model_dump_json()]:
         problem = f"{len(leaked)} marked secret(s) come out again"
     elif fixture.kind == "redaction" and not fixture.secrets:

@@ -224,7 +224,8 @@ def _sentence(name: str, document: Mapping[str, Any], error: ValidationError) ->
         body = document["rule"][where[1]]
         label = body.get("id") if isinstance(body, dict) else None
         where = [f"rule {label or where[1]}", *where[2:]]
-    return f"{name}: {'.'.join(str(p) for p in where) or 'the file'}: {first['msg']}"
+    says = "is an unknown key; remove it" if first["type"] == "extra_forbidden" else first["msg"]
+    return f"{name}: {'.'.join(str(p) for p in where) or 'the file'}: {says}"
 
 
 def _rule(source: str, parsed: _FileModel, model: _RuleModel) -> Rule:
