@@ -9,9 +9,11 @@ import typer
 
 from kandev_routing_sdk.cli.common import AsJson, examples, globals_of
 from kandev_routing_sdk.cli.output import SCHEMA_VERSION, moment, note, print_json, print_text, table
+from kandev_routing_sdk.errors import UsageError
 
 if TYPE_CHECKING:
     from kandev_routing_sdk.circuits import Circuit
+    from kandev_routing_sdk.router import Router
 
 EPILOGUE: Final = examples(
     "kandev-routing circuits",
@@ -27,7 +29,10 @@ app = typer.Typer(
 )
 
 Key = Annotated[
-    str, typer.Argument(metavar="KEY", help="A key that kandev-routing circuits lists.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="KEY", help="A key that kandev-routing circuits lists, or its beginning.", show_default=False
+    ),
 ]
 
 
@@ -57,7 +62,7 @@ def circuits(context: typer.Context, as_json: AsJson = False) -> None:
 def reset(context: typer.Context, key: Key, as_json: AsJson = False) -> None:
     """Close a circuit, because you know that its resource is healthy."""
     with globals_of(context).router(required=False) as router:
-        _changed(router.reset_circuit(key), as_json=as_json)
+        _changed(router.reset_circuit(_whole(router, key)), as_json=as_json)
 
 
 @app.command(epilog=examples("kandev-routing circuits retry KEY"))
@@ -66,10 +71,20 @@ def retry(context: typer.Context, key: Key, as_json: AsJson = False) -> None:
     from kandev_routing_sdk.clock import SystemClock
 
     with globals_of(context).router(required=False) as router:
-        found = router.retry_circuit(key)
+        found = router.retry_circuit(_whole(router, key))
     _changed(found, as_json=as_json)
     if found.deadline is not None and found.deadline > SystemClock().now():
         note("nothing was changed: it waits for that time, not for a person; circuits reset closes it now")
+
+
+def _whole(router: Router, key: str) -> str:
+    """Return the one key that begins so: they are longer than a line of a terminal. Else what was given, to be refused."""
+    found = [c.key.key for c in router.circuits() if c.key.key.startswith(key)]
+    if key in found or not key:
+        return key
+    if len(found) > 1:
+        raise UsageError(f"{len(found)} circuits have a key that begins with {key!r}; give more of it")
+    return found[0] if found else key
 
 
 def _changed(circuit: Circuit, *, as_json: bool) -> None:

@@ -13,6 +13,8 @@ from typing import Any, Final, TextIO
 from kandev_routing_sdk.errors import RoutingError
 
 SCHEMA_VERSION: Final = 1
+_NAME_WIDTH: Final = 40
+"""So much of what names a row of a table stays on one line: a call's id, and enough of a circuit's key to tell it from others."""
 _MINUTE_S, _HOUR_S, _DAY_S = 60, 3600, 86_400
 
 
@@ -197,9 +199,11 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequenc
     from rich.text import Text
 
     shown = Table(box=None, pad_edge=False, header_style="bold")
-    for number, heading in enumerate(columns):
-        # the first column names the row: what is cut short there cannot be given to the next command
-        shown.add_column(heading, overflow="fold" if number == 0 else "ellipsis")
+    # the first column names the row: what is cut short there cannot be given to the next command
+    longest = max((len(row[0]) for row in rows), default=0)
+    shown.add_column(columns[0], overflow="fold", min_width=min(longest, _NAME_WIDTH))
+    for heading in columns[1:]:
+        shown.add_column(heading)
     for number, row in enumerate(rows):
         shown.add_row(
             *(Text(one_line(cell, 1000)) for cell in row), style=styles[number] if number < len(styles) else None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
+from kandev_routing_sdk.cli.output import table
 from kandev_routing_sdk.testing import ScriptBuilder
 from tests.cli._world import Ran, World
 
@@ -88,3 +91,41 @@ def test_a_retry_that_changes_nothing_says_so(world: World, here: Callable[..., 
     assert 0 == ran.code, ran
     assert "nothing was changed" in ran.err
     assert [before] == here("circuits", "--json").document["circuits"]
+
+
+def test_the_beginning_of_a_key_will_do(world: World, here: Callable[..., Ran]) -> None:
+    """A key is longer than a line of a terminal."""
+    world.agent("fable", ScriptBuilder().fail_quota(7200))
+    world.dynamic("fable")
+    world.configure()
+    assert 75 == here("run", "frontier", "hi", "-q").code
+    (before,) = here("circuits", "--json").document["circuits"]
+    assert 2 == here("circuits", "reset", f"{before['key']}0").code
+    assert 2 == here("circuits", "reset", "").code
+    assert "closed" == here("circuits", "reset", before["key"][:20], "--json").document["circuit"]["state"]
+
+
+def test_a_beginning_of_several_keys_is_refused(world: World, here: Callable[..., Ran]) -> None:
+    for name in ("fable", "sol"):
+        world.agent(name, ScriptBuilder().fail_quota(7200))
+        world.profiles[name]["options"] = {"provider_id": "north", "account": name}
+    world.dynamic("fable", "sol")
+    world.configure()
+    assert 75 == here("run", "frontier", "hi", "-q").code
+    ran = here("circuits", "reset", "account:north")
+    assert 2 == ran.code, ran
+    assert "2 circuits have a key that begins with 'account:north'; give more of it" in ran.error
+    assert ["open", "open"] == [c["state"] for c in here("circuits", "--json").document["circuits"]]
+
+
+def test_on_a_narrow_terminal_what_names_a_row_is_whole(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """What is shown must be enough for the next command."""
+    monkeypatch.setattr("kandev_routing_sdk.cli.output.is_terminal", lambda stream: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    call, key = f"utility:{'0' * 28}", f"account:north:v1:{'1' * 64}"
+    table(("name", "profile", "cause"), [(call, "x" * 40, "y" * 40), (key, "x" * 40, "y" * 40)])
+    starts = [line.split(" ")[0] for line in capfd.readouterr().out.splitlines()[1:]]
+    assert call in starts
+    assert key in "".join(starts)
