@@ -9,7 +9,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from kandev_routing_sdk.cli.common import AsJson, examples, read_text, standard_input
-from kandev_routing_sdk.cli.output import one_line, print_json, print_text
+from kandev_routing_sdk.cli.output import note, one_line, print_json, print_text
 from kandev_routing_sdk.errors import InputDataError
 
 if TYPE_CHECKING:
@@ -51,7 +51,13 @@ def classify(
     """
     from kandev_routing_sdk.router import load_catalogue
 
-    judge = _Judge(load_catalogue(), family, explain=explain)
+    catalogue = load_catalogue()
+    known = {name for rule in catalogue.rules for name in rule.families}
+    if family is not None and family not in known:
+        note(
+            f"no installed rules are of family {family!r}, only neutral ones apply (known: {', '.join(sorted(known))})"
+        )
+    judge = _Judge(catalogue, family, explain=explain)
     if jsonl:
         for number, line in _lines(file):
             print_json_line(judge.document(_json(line, f"line {number}"), number, f"line {number}"))

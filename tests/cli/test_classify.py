@@ -155,3 +155,11 @@ def test_a_reader_that_leaves_ends_it_quietly(world: World) -> None:
     err = process.stderr.read()
     process.stderr.close()
     assert (141, b"") == (process.wait(60), err)
+
+
+def test_a_family_that_nobody_knows_is_told_about(here: Callable[..., Ran]) -> None:
+    """A typo there would leave the family's own rules out without a word."""
+    ran = here("classify", "--family", "claud", stdin="API Error: 529 Overloaded")
+    assert 0 == ran.code, ran
+    assert "no installed rules are of family 'claud', only neutral ones apply" in ran.err
+    assert "" == here("classify", "--family", "claude", stdin="API Error: 529 Overloaded").err
