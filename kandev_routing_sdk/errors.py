@@ -132,7 +132,10 @@ class ConfigInvalid(ConfigError):
         self.source, self.problems = source, tuple(problems)
 
     def __str__(self) -> str:
-        return "; ".join(f"{self.source}: {p}" for p in self.problems)
+        # what a flag or a variable says wrong is not in the file
+        return "; ".join(
+            str(p) if p.path.startswith(("--", "KANDEV_")) else f"{self.source}: {p}" for p in self.problems
+        )
 
 
 class SecretUnavailable(ConfigError):

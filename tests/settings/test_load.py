@@ -44,3 +44,11 @@ def test_a_beginners_slip_is_told_its_way_out(tmp_path: Path, text: str, way: st
     with pytest.raises(ConfigError) as caught:
         load_settings(environ={}, cwd=tmp_path)
     assert way in str(caught.value)
+
+
+def test_a_wrong_flag_or_variable_is_not_blamed_on_the_file(tmp_path: Path) -> None:
+    (tmp_path / "kandev-routing.toml").write_text("version = 1", "utf-8")
+    with pytest.raises(ConfigError, match=r"^--store: must be sqlite:///FILE"):
+        load_settings(environ={}, cwd=tmp_path, store="foo")
+    with pytest.raises(ConfigError, match=r"^KANDEV_FEATURES_DYNAMIC_AGENT_ROUTING: must be true or false"):
+        load_settings(environ={"KANDEV_FEATURES_DYNAMIC_AGENT_ROUTING": "maybe"}, cwd=tmp_path)
