@@ -13,7 +13,7 @@ import typer
 
 from kandev_routing_sdk.cli.common import AsJson, Globals, examples, globals_of
 from kandev_routing_sdk.cli.output import SCHEMA_VERSION, one_line, print_json, styled
-from kandev_routing_sdk.errors import ConfigNotFound, RoutingError
+from kandev_routing_sdk.errors import CatalogueError, ConfigNotFound, RoutingError
 
 if TYPE_CHECKING:
     from kandev_routing_sdk.plugins import Registry
@@ -208,14 +208,19 @@ def _unwritable(url: str) -> str | None:
 def _profiles(options: Globals, settings: Settings) -> Iterator[Finding]:
     if not settings.profiles:
         if settings.config_path is not None:
-            yield Finding("profile", "the configuration has no profile; add one, or run kandev-routing init", _NOBODY)
+            yield Finding(
+                "profile",
+                "the configuration has no profile; add one, or let kandev-routing init --force write it anew",
+                _NOBODY,
+            )
         return
     try:
         with options.router(read_only=True) as router:
             walks = {profile_id: _walk(router.explain, profile_id) for profile_id in settings.profiles}
     except RoutingError as problem:
         if problem.exit_code != _STORE:  # that one is told already
-            yield Finding("profile", str(problem), problem.exit_code if problem.exit_code in _WORST_FIRST else _CONFIG)
+            what = "rules" if isinstance(problem, CatalogueError) else "profile"
+            yield Finding(what, str(problem), problem.exit_code if problem.exit_code in _WORST_FIRST else _CONFIG)
         return
     usable = any(ok for ok, _ in walks.values())
     for profile_id, (ok, text) in walks.items():
