@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Self
 
 import pluggy
 
@@ -26,6 +26,12 @@ class BrokenPlugin:
 
     name: str
     problem: str
+
+    @classmethod
+    def of(cls, name: str, problem: Exception) -> Self:
+        """Say in one sentence, of at most 300 characters, what a plugin raised."""
+        text = " ".join(str(problem).split())
+        return cls(name, f"{type(problem).__name__}: {text[:300]}" if text else type(problem).__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +65,7 @@ def load_registry(extra: Sequence[AgentAdapter] = (), *, entry_points_too: bool 
                     if adapter.family not in hosts_own:  # the host's own adapter replaces an installed one
                         _register(adapters, adapter, name)
                 except Exception as problem:  # noqa: BLE001  # a third party's code: whatever it raises, only its families are lost
-                    broken.append(BrokenPlugin(name, _sentence(problem)))
+                    broken.append(BrokenPlugin.of(name, problem))
     return Registry(MappingProxyType(adapters), tuple(broken))
 
 
@@ -76,7 +82,7 @@ def _installed(broken: list[BrokenPlugin]) -> Iterator[tuple[str, list[object]]]
                 raise PluginError(f"it implements no hook of {hooks.GROUP}")  # same report as any other fault
             yield entry.name, [item for one in given for item in one]
         except Exception as problem:  # noqa: BLE001  # see above
-            broken.append(BrokenPlugin(entry.name, _sentence(problem)))
+            broken.append(BrokenPlugin.of(entry.name, problem))
 
 
 def _instance(item: object) -> AgentAdapter:
@@ -97,8 +103,3 @@ def _register(adapters: dict[str, AgentAdapter], adapter: AgentAdapter, source: 
     if not transports or not all(isinstance(t, Transport) for t in transports):
         raise PluginError(f"{type(adapter).__name__}.transports must name at least one Transport")
     adapters[family] = adapter
-
-
-def _sentence(problem: Exception) -> str:
-    text = " ".join(str(problem).split())
-    return f"{type(problem).__name__}: {text[:300]}" if text else type(problem).__name__

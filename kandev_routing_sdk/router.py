@@ -8,7 +8,7 @@ import socket
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 import anyio
@@ -22,8 +22,8 @@ from kandev_routing_sdk.clock import Clock, IdSource, SystemClock, SystemIds
 from kandev_routing_sdk.conductor import Engine, Tell, survey
 from kandev_routing_sdk.errors import UsageError
 from kandev_routing_sdk.events import EventRecord
-from kandev_routing_sdk.plugins import Registry, load_registry
-from kandev_routing_sdk.ports import CallRecord, ProfileSource, SecretResolver, Store
+from kandev_routing_sdk.plugins import BrokenPlugin, Registry, load_registry
+from kandev_routing_sdk.ports import AttemptRecord, CallRecord, ProfileSource, SecretResolver, Store
 from kandev_routing_sdk.resolver import resolve
 from kandev_routing_sdk.results import CallResult, Explanation
 from kandev_routing_sdk.route.model import Round
@@ -87,12 +87,12 @@ class Router:
             migrate: False refuses an older schema instead of upgrading it.
 
         Raises:
-            ConfigError: the configuration, or a rule file, cannot be used.
+            ConfigError: the configuration, or a rule file of ``adapters``, cannot be used.
             StoreError: the store cannot be opened, or is of a newer version.
         """
         environ = dict(os.environ) if environ is None else environ
         settings = settings or load_settings(environ=environ, cwd=_folder(None))
-        registry = load_registry(adapters, entry_points_too=plugins)
+        registry, rules = load_rules(adapters, plugins=plugins)
         clock, ids = clock or SystemClock(), ids or SystemIds()
         opened = store or open_store(settings.store_url, migrate=migrate, read_only=read_only)
         engine = Engine(
@@ -100,7 +100,7 @@ class Router:
             registry=registry,
             profiles=profiles or settings,
             secrets=secrets or EnvironmentSecrets(environ),
-            catalogue=catalogue or _catalogue(registry),
+            catalogue=catalogue or rules,
             clock=clock,
             ids=ids,
             key=key or opened.installation_key(_fresh_key(ids)),
@@ -186,6 +186,10 @@ class Router:
         """Return one utility call, or None."""
         return self._engine.store.call(call_id)
 
+    def attempts(self, call_id: str) -> list[AttemptRecord]:
+        """Return a call's attempts as they were written down, in order; history, never relabelled (R-ENG-11)."""
+        return self._engine.store.attempts(call_id)
+
     def events(self, *, session_id: str | None = None, after: int = 0, limit: int = 500) -> list[EventRecord]:
         """Return durable route events in order, from the cursor ``after`` (an event's ``sequence``) on (R-CON-6)."""
         return self._engine.store.events(session_id=session_id, after=after, limit=limit)
@@ -247,18 +251,32 @@ def _folder(cwd: str | Path | None) -> Path:
     return working_directory() if cwd is None else Path(cwd)
 
 
-def load_catalogue(adapters: Sequence[AgentAdapter] = (), *, plugins: bool = True) -> Catalogue:
-    """Return the neutral rules and those of all installed adapters, without opening a store."""
-    return _catalogue(load_registry(adapters, entry_points_too=plugins))
+def load_rules(adapters: Sequence[AgentAdapter] = (), *, plugins: bool = True) -> tuple[Registry, Catalogue]:
+    """Return the adapters and the neutral rules with all of theirs, without opening a store.
+
+    An installed plugin whose rules may not load is reported as broken, and only its family is missing (R-PLG-2); for the host's own
+    ``adapters`` that is a :class:`~kandev_routing_sdk.errors.CatalogueError`.
+    """
+    registry = load_registry(adapters, entry_points_too=plugins)
+    sound, broken = dict(registry.adapters), list(registry.broken)
+    sources = [neutral_source()]
+    for family, adapter in sorted(registry.adapters.items(), key=lambda item: (not _is_shipped(item[1]), item[0])):
+        try:
+            own = [RuleSource(name=text.name, text=text.text) for text in adapter.rules()]
+            if own and not _is_shipped(adapter):
+                Catalogue.load([*sources, *own], verify=True)
+        except Exception as problem:  # a third party's code: whatever it raises, only its family is lost
+            if adapter in adapters or _is_shipped(adapter):
+                raise
+            del sound[family]
+            broken.append(BrokenPlugin.of(family, problem))
+            continue
+        sources += own
+    return Registry(MappingProxyType(sound), tuple(broken)), Catalogue.load(sources, verify=False)
 
 
-def _catalogue(registry: Registry) -> Catalogue:
-    sources, foreign = [neutral_source()], False
-    for adapter in registry.adapters.values():
-        texts = adapter.rules()
-        sources += [RuleSource(name=t.name, text=t.text) for t in texts]
-        foreign = foreign or (bool(texts) and type(adapter).__module__.partition(".")[0] not in _SHIPPED)
-    return Catalogue.load(sources, verify=foreign)
+def _is_shipped(adapter: AgentAdapter) -> bool:
+    return type(adapter).__module__.partition(".")[0] in _SHIPPED
 
 
 def _fresh_key(ids: IdSource) -> InstallationKey:

@@ -11,7 +11,7 @@ from kandev_routing_sdk.cli.output import SCHEMA_VERSION, print_json, print_text
 from kandev_routing_sdk.errors import UsageError
 
 if TYPE_CHECKING:
-    from kandev_routing_sdk.ports import CallRecord
+    from kandev_routing_sdk.ports import AttemptRecord, CallRecord
 
 EPILOGUE: Final = examples("kandev-routing calls --limit 10", "kandev-routing calls show utility:0193…")
 _DEFAULT_LIMIT: Final = 50
@@ -52,15 +52,26 @@ def show(
     """Show one call."""
     with globals_of(context).router(read_only=True, required=False) as router:
         found = router.call(call_id)
+        attempts = router.attempts(call_id)
     if found is None:
         raise UsageError(f"there is no call {call_id!r}; kandev-routing calls lists them")
     shown = document(found)
+    history = [_attempt(a) for a in attempts]
     if as_json:
-        print_json({"schema_version": SCHEMA_VERSION, "call": shown})
+        print_json({"schema_version": SCHEMA_VERSION, "call": shown, "history": history})
         return
     for name, value in shown.items():
         if value not in (None, {}):
             print_text(f"{name}: {value}")
+    for attempt in history:
+        why = (
+            f": {attempt['code']}, {attempt['safe_excerpt'] or 'no words'}; then {attempt['decision']}"
+            if attempt["code"]
+            else ""
+        )
+        print_text(
+            f"attempt {attempt['ordinal']}: {attempt['execution_profile_id']} {attempt['outcome'] or 'running'}{why}"
+        )
 
 
 def document(call: CallRecord) -> dict[str, Any]:
@@ -84,6 +95,23 @@ def document(call: CallRecord) -> dict[str, Any]:
         "started_at": utc(call.started_at),
         "ended_at": utc(call.ended_at),
         "summary": call.summary,
+    }
+
+
+def _attempt(attempt: AttemptRecord) -> dict[str, Any]:
+    found, decision = attempt.classification, attempt.decision
+    return {
+        "ordinal": attempt.ordinal,
+        "generation": attempt.generation,
+        "execution_profile_id": attempt.execution_profile_id,
+        "outcome": attempt.outcome.value if attempt.outcome else None,
+        "code": found.code.value if found else None,
+        "classifier_rule": found.classifier_rule if found else None,
+        "catalogue_version": attempt.catalogue_version,
+        "safe_excerpt": found.safe_excerpt if found else None,
+        "decision": decision.kind.value if decision else None,
+        "because": list(decision.because) if decision else [],
+        "effects": attempt.effects.model_dump(mode="json") if attempt.effects else None,
     }
 
 

@@ -49,9 +49,11 @@ def classify(
 
     Opens no database. Text is taken as what the agent's runtime says now of a prompt that was sent.
     """
-    from kandev_routing_sdk.router import load_catalogue
+    from kandev_routing_sdk.router import load_rules
 
-    catalogue = load_catalogue()
+    registry, catalogue = load_rules()
+    for plugin in registry.broken:
+        note(f"plugin {plugin.name!r} brings no rules: {plugin.problem}", "yellow")
     known = {name for rule in catalogue.rules for name in rule.families}
     if family is not None and family not in known:
         note(

@@ -68,7 +68,7 @@ def doctor(
 
 
 def _examine(options: Globals, *, versions: bool) -> Iterator[Finding]:
-    from kandev_routing_sdk.plugins import load_registry
+    from kandev_routing_sdk.router import load_rules
 
     yield _python()
     settings: Settings | None = None
@@ -77,7 +77,7 @@ def _examine(options: Globals, *, versions: bool) -> Iterator[Finding]:
         yield from _configuration(settings)
     except RoutingError as problem:
         yield Finding("configuration", str(problem), _CONFIG)
-    registry = load_registry()
+    registry, _ = load_rules()
     yield from _adapters(registry)
     yield from _agents(registry, versions=versions)
     if settings is not None:

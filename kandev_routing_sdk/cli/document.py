@@ -36,6 +36,11 @@ def result_document(result: CallResult, exit_code: int | None = None) -> dict[st
         "deadline": utc(result.deadline),
         "duration_s": round(result.duration_s, 3),
         "attempts": [_attempt(a) for a in result.attempts],
+        "reason": result.reason,
+        "rejected": [
+            {"profile_id": r.profile_id, "reason": r.reason, "detail": r.detail, "until": utc(r.until)}
+            for r in result.rejected
+        ],
     }
 
 

@@ -129,3 +129,20 @@ def test_on_a_narrow_terminal_what_names_a_row_is_whole(
     starts = [line.split(" ")[0] for line in capfd.readouterr().out.splitlines()[1:]]
     assert call in starts
     assert key in "".join(starts)
+
+
+def test_a_past_call_says_what_its_attempts_met(world: World, here: Callable[..., Ran]) -> None:
+    """Afterwards a person can still see why the first candidate failed."""
+    world.agent("fable", ScriptBuilder().fail_quota(7200))
+    world.agent("sol", ScriptBuilder().say("done"))
+    world.dynamic("fable", "sol")
+    world.configure()
+    assert 0 == here("run", "frontier", "hi", "-q").code
+    (call,) = here("calls", "--json").document["calls"]
+    shown = here("calls", "show", call["call_id"], "--json").document["history"]
+    assert [("fable", "failed", "quota_limited", "skip"), ("sol", "success", None, None)] == [
+        (a["execution_profile_id"], a["outcome"], a["code"], a["decision"]) for a in shown
+    ]
+    lines = here("calls", "show", call["call_id"]).out
+    assert "attempt 1: fable failed: quota_limited" in lines
+    assert "attempt 2: sol success" in lines

@@ -17,7 +17,7 @@ from tests.cli._world import Ran, World, is_alive, wait_for
 
 RESULT_KEYS = [
     "schema_version", "call_id", "outcome", "exit_code", "text", "stop_reason", "logical_profile_id", "execution_profile_id",
-    "family", "provider_id", "model", "usage", "deadline", "duration_s", "attempts",
+    "family", "provider_id", "model", "usage", "deadline", "duration_s", "attempts", "reason", "rejected",
 ]  # fmt: skip
 ATTEMPT_KEYS = [
     "ordinal", "generation", "execution_profile_id", "outcome", "automatic", "inner_retries", "effects", "classification", "decision",

@@ -112,6 +112,9 @@ def test_an_executable_that_is_missing_is_69(world: World, here: Callable[..., R
     world.configure()
     ran = here("run", "frontier", "hi", "--json")
     assert (69, 69, []) == (ran.code, ran.document["exit_code"], ran.document["attempts"]), ran
+    assert "no_eligible_candidate" == ran.document["reason"]
+    ((who, why),) = [(r["profile_id"], r["detail"]) for r in ran.document["rejected"]]
+    assert ("sol", True) == (who, "no-such-agent" in why)
     assert "sol: " in ran.error
 
 

@@ -25,7 +25,7 @@ from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.ports import Ready
 from kandev_routing_sdk.profiles import parse_profiles
-from kandev_routing_sdk.router import load_catalogue
+from kandev_routing_sdk.router import load_rules
 from kandev_routing_sdk.spec import LaunchPlan
 from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.testing import FakeClock, ScriptedAdapter
@@ -37,7 +37,7 @@ NAMES = ("fable", "sol", "luna")
 PARTS: dict[str, Any] = {
     "adapters": [ScriptedAdapter()],
     "plugins": False,
-    "catalogue": load_catalogue([ScriptedAdapter()], plugins=False),
+    "catalogue": load_rules([ScriptedAdapter()], plugins=False)[1],
 }
 RETRY = {"transient": {"retry": {"enabled": True, "max_retries": 2, "initial_interval_seconds": 5}}}
 WAIT = {"hard": {"wait_for_reset": {"enabled": True, "max_wait_seconds": 600}}}
