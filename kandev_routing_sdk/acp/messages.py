@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, NamedTuple
 
@@ -124,9 +123,3 @@ def _option(offered: Frame, category: str) -> Frame | None:
         if category in {facts.get("category"), facts.get("id")} and as_text(facts.get("id")):
             return facts
     return None
-
-
-def offered_options(offered: Mapping[str, JsonValue]) -> Sequence[JsonValue]:
-    """Return the configuration options of a session's response."""
-    options = offered.get("configOptions")
-    return options if isinstance(options, list) else []

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, Protocol
 
 from pydantic import JsonValue
 
 from kandev_routing_sdk.evidence.model import Signal
-from kandev_routing_sdk.types import Channel
 
 MAX_SIGNALS: Final = 64
 MAX_SIGNAL_BYTES: Final = 4096
@@ -171,8 +170,3 @@ def _shrink(value: JsonValue, longest: int, items: int, depth: int) -> JsonValue
     if isinstance(value, list):
         return [_shrink(v, longest, items, depth - 1) for v in value[:items]] if depth else "…"
     return value
-
-
-def runtime_only(signals: Iterable[Signal]) -> tuple[Signal, ...]:
-    """Return the signals that may be failure evidence (R-EVI-6)."""
-    return tuple(s for s in signals if Channel(s.channel).is_runtime)

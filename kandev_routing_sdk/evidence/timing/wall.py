@@ -25,11 +25,6 @@ class WallTime:
     weekday: int | None = None
     in_days: int | None = None
 
-    @property
-    def dated(self) -> bool:
-        """Whether the year too was said: then the instant needs no observation time."""
-        return self.year is not None
-
 
 def zone_named(name: str) -> tzinfo | None:
     """The zone of an IANA name with an area, of UTC or GMT, or of an offset; ``None`` for anything ambiguous.
