@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
 
 import anyio
 
@@ -11,57 +10,25 @@ from kandev_routing_sdk.acp.early import EarlyTurn
 from kandev_routing_sdk.acp.handshake import Handshake
 from kandev_routing_sdk.acp.messages import prompt as prompt_call
 from kandev_routing_sdk.acp.wire import Wire
-from kandev_routing_sdk.clock import Clock
 from kandev_routing_sdk.errors import LaunchError
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.ports import Ready
 from kandev_routing_sdk.process.child import Child
+from kandev_routing_sdk.process.driver import AgentDriver
 from kandev_routing_sdk.process.endings import launch_failed, note_child, note_exit, settle
-from kandev_routing_sdk.process.feed import OnFirstSign, TurnFeed, call_host, violation
-from kandev_routing_sdk.process.headless import OnSpawn
-from kandev_routing_sdk.process.limits import DEFAULT_LIMITS, ProcessLimits
-from kandev_routing_sdk.spec.adapter import Exited, Extractor, LaunchPlan
+from kandev_routing_sdk.process.feed import TurnFeed, call_host, violation
+from kandev_routing_sdk.spec.adapter import Exited
 
 
-class AcpDownstream:
+class AcpDownstream(AgentDriver):
     """Drives one ACP agent for one attempt; implements :class:`~kandev_routing_sdk.ports.Downstream`.
 
-    ``on_spawn(process_group, started_at)`` is called (and awaited) right after the spawn; ``on_first_sign()`` when the first event
-    of the turn came back after the prompt was sent. What they raise ends the process and is raised by :meth:`start` or
-    :meth:`prompt`; what the agent or the adapter does never raises. ``resume_session_id`` continues a native session of this very
-    profile.
+    What the host's callbacks raise is raised by :meth:`start` or :meth:`prompt`; ``on_first_sign()`` is called when the first event
+    of the turn came back after the prompt was sent. ``resume_session_id`` continues a native session of this very profile.
     """
 
-    def __init__(
-        self,
-        plan: LaunchPlan,
-        extractor: Extractor,
-        *,
-        attempt_id: str,
-        clock: Clock,
-        on_spawn: OnSpawn | None = None,
-        on_first_sign: OnFirstSign | None = None,
-        limits: ProcessLimits = DEFAULT_LIMITS,
-        resume_session_id: str | None = None,
-    ) -> None:
-        self._plan: Final = plan
-        self._extractor: Final = extractor
-        self._attempt_id: Final = attempt_id
-        self._clock: Final = clock
-        self._on_spawn: Final = on_spawn
-        self._on_first_sign: Final = on_first_sign
-        self._limits: Final = limits
-        self._resume: Final = resume_session_id
-        self._child: Child | None = None
-        self._wire: Wire | None = None
-        self._watcher: asyncio.Task[None] | None = None
-        self._cancel_asked = False
-        self._stop_asked = False
-
-    @property
-    def reaped(self) -> bool:
-        """Whether no process of this attempt can act any more."""
-        return self._child is None or self._child.gone
+    _wire: Wire | None = None
+    _watcher: asyncio.Task[None] | None = None
 
     @property
     def stale_frames(self) -> int:
@@ -120,7 +87,7 @@ class AcpDownstream:
             await self._gone(child, feed, otherwise="agent_exited")
             return
         await feed.flush_stderr()
-        settle(turn, asked_to_cancel=self._asked_to_end(), clock=self._clock, otherwise="no_result")
+        settle(turn, asked_to_cancel=self._asked_to_end(), otherwise="no_result")
 
     async def cancel(self) -> None:
         """Send ``session/cancel``; end the process when its answer does not come within ``cancel_grace_s``, or there is no turn."""
@@ -143,21 +110,8 @@ class AcpDownstream:
 
     # Parts --------------------------------------------------------------------------------------------------------------
 
-    def _asked_to_end(self) -> bool:
-        return self._cancel_asked or self._stop_asked
-
     async def _spawn(self, wire: Wire) -> Child:
-        child = await Child.spawn(
-            self._plan.argv,
-            environ=self._plan.environ,
-            cwd=self._plan.cwd,
-            attempt_id=self._attempt_id,
-            clock=self._clock,
-            on_stdout=wire.on_stdout,
-            on_stderr=wire.on_stderr,
-            limits=self._limits,
-        )
-        self._child = child
+        child = await self._spawn_child(wire.on_stdout, wire.on_stderr)
         wire.attach(child)
         self._watcher = asyncio.create_task(_close_at_end(child, wire), name="agent end")
         return child
@@ -197,7 +151,7 @@ class AcpDownstream:
         if by_itself:
             note_exit(turn, status, eof=True)
         await feed.receive(Exited(status.code, status.signal, stopped=not by_itself))
-        settle(turn, asked_to_cancel=self._asked_to_end(), clock=self._clock, otherwise=otherwise)
+        settle(turn, asked_to_cancel=self._asked_to_end(), otherwise=otherwise)
 
     async def _end(self, child: Child) -> None:
         try:

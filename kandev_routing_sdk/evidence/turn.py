@@ -215,6 +215,11 @@ class TurnRecord:
         return self._ledger.effects
 
     @property
+    def outcome(self) -> AttemptOutcome | None:
+        """How the extractor has said that the turn ended, or None."""
+        return self._told.outcome
+
+    @property
     def ended(self) -> bool:
         """Whether the extractor has said how the turn ended."""
         return self._told.outcome is not None

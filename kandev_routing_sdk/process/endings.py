@@ -7,7 +7,6 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from kandev_routing_sdk.clock import Clock
 from kandev_routing_sdk.errors import LaunchError
 from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.turn import TurnRecord
@@ -55,9 +54,9 @@ def note_child(turn: TurnRecord, child: Child, limits: ProcessLimits) -> None:
         violation(turn, "processes of the agent could not be ended", "unkillable")
 
 
-def settle(turn: TurnRecord, *, asked_to_cancel: bool, clock: Clock, otherwise: str) -> None:
+def settle(turn: TurnRecord, *, asked_to_cancel: bool, otherwise: str) -> None:
     """Make sure that the turn ended, and that only one that was asked to is cancelled."""
-    outcome = turn.report(clock.now()).outcome if turn.ended else None
+    outcome = turn.outcome
     if outcome is AttemptOutcome.SUCCESS and (turn.effects.any_activity or not asked_to_cancel):
         return  # some agents answer a cancel with an empty `end_turn`
     if asked_to_cancel:

@@ -3,60 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from datetime import datetime
-from typing import Final
 
 import anyio
 
-from kandev_routing_sdk.clock import Clock
 from kandev_routing_sdk.errors import LaunchError
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.ports import Ready
 from kandev_routing_sdk.process.child import Child
+from kandev_routing_sdk.process.driver import AgentDriver
 from kandev_routing_sdk.process.endings import launch_failed, note_child, note_exit, settle
-from kandev_routing_sdk.process.feed import OnFirstSign, TurnFeed, call_host
-from kandev_routing_sdk.process.limits import DEFAULT_LIMITS, ProcessLimits
+from kandev_routing_sdk.process.feed import TurnFeed, call_host
 from kandev_routing_sdk.process.lines import Line
-from kandev_routing_sdk.spec.adapter import Exited, Extractor, LaunchPlan, StdoutLine
-
-OnSpawn = Callable[[int, datetime], Awaitable[None] | None]
+from kandev_routing_sdk.spec.adapter import Exited, StdoutLine
 
 
-class HeadlessDownstream:
+class HeadlessDownstream(AgentDriver):
     """Drives one headless agent for one attempt; implements :class:`~kandev_routing_sdk.ports.Downstream`.
 
-    ``on_spawn(process_group, started_at)`` is called (and awaited) right after the spawn and before the prompt is written;
-    ``on_first_sign()`` when the first event of the turn came back. What they raise ends the process and is raised by
-    :meth:`prompt`; what the agent or the adapter does never raises.
+    What the host's callbacks raise is raised by :meth:`prompt`.
     """
-
-    def __init__(
-        self,
-        plan: LaunchPlan,
-        extractor: Extractor,
-        *,
-        attempt_id: str,
-        clock: Clock,
-        on_spawn: OnSpawn | None = None,
-        on_first_sign: OnFirstSign | None = None,
-        limits: ProcessLimits = DEFAULT_LIMITS,
-    ) -> None:
-        self._plan: Final = plan
-        self._extractor: Final = extractor
-        self._attempt_id: Final = attempt_id
-        self._clock: Final = clock
-        self._on_spawn: Final = on_spawn
-        self._on_first_sign: Final = on_first_sign
-        self._limits: Final = limits
-        self._child: Child | None = None
-        self._cancel_asked = False
-        self._stop_asked = False
-
-    @property
-    def reaped(self) -> bool:
-        """Whether no process of this attempt can act any more."""
-        return self._child is None or self._child.gone
 
     async def start(self, turn: TurnRecord) -> Ready | None:
         """Return at once: a headless agent starts with its prompt."""
@@ -88,7 +53,7 @@ class HeadlessDownstream:
         if by_itself:
             note_exit(turn, status)
         await feed.receive(Exited(status.code, status.signal, stopped=not by_itself))
-        settle(turn, asked_to_cancel=self._asked_to_end(), clock=self._clock, otherwise="no_result")
+        settle(turn, asked_to_cancel=self._asked_to_end(), otherwise="no_result")
 
     async def cancel(self) -> None:
         """Interrupt the whole group; end it when it does not go within ``cancel_grace_s``."""
@@ -107,26 +72,13 @@ class HeadlessDownstream:
         if self._child is not None:
             await self._child.stop()
 
-    def _asked_to_end(self) -> bool:
-        return self._cancel_asked or self._stop_asked
-
     async def _spawn(self, feed: TurnFeed) -> Child:
         async def on_stdout(line: Line) -> None:
             if line.truncated:
                 feed.turn.incomplete()
             await feed.receive(StdoutLine(line.text, truncated=line.truncated))
 
-        self._child = await Child.spawn(
-            self._plan.argv,
-            environ=self._plan.environ,
-            cwd=self._plan.cwd,
-            attempt_id=self._attempt_id,
-            clock=self._clock,
-            on_stdout=on_stdout,
-            on_stderr=feed.stderr,
-            limits=self._limits,
-        )
-        return self._child
+        return await self._spawn_child(on_stdout, feed.stderr)
 
     async def _run(self, text: str, child: Child, feed: TurnFeed) -> None:
         if not self._plan.stdin_prompt:

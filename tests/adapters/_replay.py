@@ -16,7 +16,6 @@ from kandev_routing_codex.extractor import CodexExtractor
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_source
-from kandev_routing_sdk.clock import SystemClock
 from kandev_routing_sdk.errors import ExecutableNotFound
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord, TurnReport
@@ -85,7 +84,7 @@ def replay(record: dict[str, Any], catalogue: Catalogue, when: datetime = WHEN) 
         note_exit(turn, ExitStatus(record["exit_code"], record["signal"]))
     extractor.receive(Exited(record["exit_code"], record["signal"], stopped=not finished), turn)
     if finished:
-        settle(turn, asked_to_cancel=False, clock=SystemClock(), otherwise="no_result")
+        settle(turn, asked_to_cancel=False, otherwise="no_result")
     return _judged(turn, catalogue, when, updates, finished=finished)
 
 
