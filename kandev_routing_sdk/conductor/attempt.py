@@ -13,7 +13,7 @@ from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.tasks import in_thread
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
 from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord, TurnReport
-from kandev_routing_sdk.evidence.updates import AgentUpdate
+from kandev_routing_sdk.evidence.updates import AgentUpdate, Usage
 from kandev_routing_sdk.ports import AttemptRecord, Downstream
 from kandev_routing_sdk.process import HeadlessDownstream
 from kandev_routing_sdk.results import AttemptReport
@@ -84,42 +84,29 @@ class Attempt:
         )
         return self.record
 
-    def report(self, report: TurnReport, verdict: Verdict) -> AttemptReport:
-        """Return what the caller is told."""
-        return AttemptReport(
-            ordinal=self.record.ordinal,
-            generation=self.record.generation,
-            execution_profile_id=self.record.execution_profile_id,
-            family=self.record.family,
-            outcome=verdict.outcome,
-            automatic=verdict.automatic,
-            inner_retries=report.inner_retries,
-            effects=report.effects,
-            provider_id=self.record.provider_id,
-            model=report.model or self.record.model_id,
-            usage=report.usage,
-            classification=verdict.classification,
-            decision=verdict.decision,
-        )
-
     def unfinished_outcome(self) -> AttemptOutcome:
         """How an attempt ends that the caller gave up on: silent when no part of an answer ever came."""
         return AttemptOutcome.CANCELLED if self.turn.effects.any_activity else AttemptOutcome.SILENT
 
 
-def unstarted_report(record: AttemptRecord) -> AttemptReport:
-    """Return what the caller is told of a settled attempt of which nothing was ever started."""
+def report_of(record: AttemptRecord) -> AttemptReport:
+    """Return what the caller is told of a settled attempt: what was written down of it."""
+    effects, found = record.effects or NOTHING_SENT, record.classification
+    used = record.input_tokens is not None or record.output_tokens is not None
     return AttemptReport(
         ordinal=record.ordinal,
         generation=record.generation,
         execution_profile_id=record.execution_profile_id,
         family=record.family,
         outcome=record.outcome or AttemptOutcome.FAILED,
-        automatic=False,
-        inner_retries=0,
-        effects=NOTHING_SENT,
+        automatic=found is not None and found.automatic_refusal(effects) is None,
+        inner_retries=record.inner_retries,
+        effects=effects,
         provider_id=record.provider_id,
-        model=record.model_id,
+        model=record.served_model or record.model_id,
+        usage=Usage(record.input_tokens or 0, record.output_tokens or 0) if used else None,
+        classification=found,
+        decision=record.decision,
     )
 
 

@@ -13,14 +13,13 @@ from typing import Final, Literal
 import anyio
 
 from kandev_routing_sdk.circuits import ResourceKey
-from kandev_routing_sdk.conductor.attempt import Attempt, make_attempt, unstarted_report
+from kandev_routing_sdk.conductor.attempt import Attempt, make_attempt, report_of
 from kandev_routing_sdk.conductor.choice import Chooser, Claimed
 from kandev_routing_sdk.conductor.claims import lease_token
 from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S, Engine, Tell, Work
 from kandev_routing_sdk.conductor.judge import (
     Standing,
     Verdict,
-    as_failed,
     facts_of,
     is_empty_answer,
     judge_failure,
@@ -250,7 +249,6 @@ class Drive:
             verdict = judge_success(attempt.record.resource_keys, attempt.lease)
             await self._settle(attempt, report, verdict, self._ledger.step(Trigger.TURN_SUCCEEDED, Facts(), now=now))
             return
-        report = as_failed(report)
         self.text = attempt.prepared.cleaner.text(report.text)
         standing = Standing(
             policy=self._work.policy_of(attempt.record.execution_profile_id),
@@ -273,7 +271,7 @@ class Drive:
         self._booked = tuple(change.key for change in verdict.circuits)
         self._attempt = None
         self.stop_reason = report.stop_reason
-        self._report(attempt.report(report, verdict))
+        self._report(report_of(settled))
 
     async def _settle_unstarted(self, transition: Transition, record: AttemptRecord, outcome: AttemptOutcome) -> None:
         """Settle an attempt of which nothing was ever started; its leases go back."""
@@ -287,7 +285,7 @@ class Drive:
         )
         back = tuple(CircuitHandedBack(key, token) for key in record.resource_keys)
         await self._ledger.commit(transition, update_attempt=settled, circuits=back)
-        self._report(unstarted_report(settled))
+        self._report(report_of(settled))
 
     def _report(self, report: AttemptReport) -> None:
         self.reports.append(report)

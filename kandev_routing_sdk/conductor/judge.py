@@ -113,13 +113,8 @@ def is_empty_answer(report: TurnReport) -> bool:
     return report.outcome is AttemptOutcome.SUCCESS and not report.effects.any_activity and not used
 
 
-def as_failed(report: TurnReport) -> TurnReport:
-    """The same turn, judged as a failure (an empty answer, or a cancel that nobody asked for)."""
-    return replace(report, outcome=AttemptOutcome.FAILED)
-
-
 def _reason(report: TurnReport, classification: Classification, decision: Decision, *, automatic: bool) -> Reason:
-    if is_empty_answer(replace(report, outcome=AttemptOutcome.SUCCESS)) and report.stop_reason == "end_turn":
+    if is_empty_answer(report) and report.stop_reason == "end_turn":
         return Reason.EMPTY_ANSWER
     match decision.kind:
         case DecisionKind.WAIT:
