@@ -92,7 +92,10 @@ class Router:
         """
         environ = dict(os.environ) if environ is None else environ
         settings = settings or load_settings(environ=environ, cwd=_folder(None))
-        registry, rules = load_rules(adapters, plugins=plugins)
+        if catalogue is None:
+            registry, catalogue = load_rules(adapters, plugins=plugins)
+        else:
+            registry = load_registry(adapters, entry_points_too=plugins)
         clock, ids = clock or SystemClock(), ids or SystemIds()
         opened = store or open_store(settings.store_url, migrate=migrate, read_only=read_only)
         engine = Engine(
@@ -100,7 +103,7 @@ class Router:
             registry=registry,
             profiles=profiles or settings,
             secrets=secrets or EnvironmentSecrets(environ),
-            catalogue=catalogue or rules,
+            catalogue=catalogue,
             clock=clock,
             ids=ids,
             key=key or opened.installation_key(_fresh_key(ids)),

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import anyio
-import anyio.abc
 import anyio.to_thread
 
+from kandev_routing_sdk.conductor import alongside
 from kandev_routing_sdk.results import CallFailed, CallOutcome, CallResult, Progress
 from kandev_routing_sdk.router import Router
 
@@ -49,33 +49,22 @@ def call(open_router: Callable[[], Router], order: Order, tell: Callable[[Progre
 
 async def _call(open_router: Callable[[], Router], order: Order, tell: Callable[[Progress], None]) -> Ended:
     cancel, received = anyio.Event(), list[int]()
-    outcome: Ended | Exception
-    async with anyio.create_task_group() as group:
-        await group.start(_listen, cancel, received)
-        try:
-            outcome = await _make(open_router, order, tell, cancel)
-        except Exception as problem:  # noqa: BLE001  # raised again below: a task group would wrap it
-            outcome = problem
-        group.cancel_scope.cancel()
-    if isinstance(outcome, Exception):
-        raise outcome
-    if outcome.result.outcome is CallOutcome.CANCELLED and received and received[0] != signal.SIGINT:
-        return Ended(outcome.result, outcome.failure, _TERMINATED)
-    return outcome
-
-
-async def _listen(
-    cancel: anyio.Event, received: list[int], *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED
-) -> None:
-    """Further signals change nothing: ending the agents is bounded already."""
     wanted = [signal.SIGINT, signal.SIGTERM]
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup means it
         wanted.append(signal.SIGHUP)
     with anyio.open_signal_receiver(*wanted) as signals:
-        task_status.started()
-        async for number in signals:
-            received.append(number)
-            cancel.set()
+        async with alongside(_listen(signals, cancel, received)):
+            ended = await _make(open_router, order, tell, cancel)
+    if ended.result.outcome is CallOutcome.CANCELLED and received and received[0] != signal.SIGINT:
+        return Ended(ended.result, ended.failure, _TERMINATED)
+    return ended
+
+
+async def _listen(signals: AsyncIterator[int], cancel: anyio.Event, received: list[int]) -> None:
+    """Further signals change nothing: ending the agents is bounded already."""
+    async for number in signals:
+        received.append(number)
+        cancel.set()
 
 
 async def _make(

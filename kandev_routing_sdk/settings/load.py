@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
@@ -19,6 +18,7 @@ from kandev_routing_sdk.errors import (
     ProfileNotFound,
     UsageError,
 )
+from kandev_routing_sdk.policy.reading import one_of, suggestion
 from kandev_routing_sdk.profiles import Profile, parse_profiles
 from kandev_routing_sdk.settings.table import CONFIG, DYNAMIC, STORE_URL
 
@@ -158,11 +158,10 @@ def _unknown(table: Mapping[str, object], known: Collection[str], prefix: str) -
     problems = []
     for key in table:
         if key not in known:
-            near = difflib.get_close_matches(key, known, 1)
-            way = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(sorted(known))}"
+            way = suggestion(key, known) or f"; known here: {one_of(known)}"
             if home := next((s.name for s in (DYNAMIC, STORE_URL) if not prefix and s.name.endswith(f".{key}")), None):
-                way = f"it belongs under [{home.partition('.')[0]}]"
-            problems.append(Problem(f"{prefix}{key}", f"unknown key; {way}", "unknown_key"))
+                way = f"; it belongs under [{home.partition('.')[0]}]"
+            problems.append(Problem(f"{prefix}{key}", f"unknown key{way}", "unknown_key"))
     return problems
 
 
