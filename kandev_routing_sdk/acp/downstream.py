@@ -74,6 +74,7 @@ class AcpDownstream(AgentDriver):
             turn.failed("no_session")
             return
         feed = wire.turn_to(TurnFeed(self._extractor, turn, self._on_first_sign, self._limits))
+        giving_up = asyncio.create_task(_close_when_hopeless(feed, wire, self._plan.first_sign_s), name="hopeless turn")
         try:
             if not wire.peer.closed:
                 turn.sent()
@@ -83,6 +84,8 @@ class AcpDownstream(AgentDriver):
         except BaseException:
             await self._end(child)
             raise
+        finally:
+            giving_up.cancel()
         if response is None or child.failure is not None:
             await self._gone(child, feed, otherwise="agent_exited")
             return
@@ -161,6 +164,12 @@ class AcpDownstream(AgentDriver):
                 self._watcher.cancel()
             if self._wire is not None:
                 self._wire.close()
+
+
+async def _close_when_hopeless(feed: TurnFeed, wire: Wire, first_sign_s: float | None) -> None:
+    """Release whoever waits for the prompt's answer once the agent is beyond hope."""
+    await feed.hopeless(first_sign_s)
+    wire.close()
 
 
 async def _close_at_end(child: Child, wire: Wire) -> None:

@@ -60,6 +60,8 @@ def open_session(plan: LaunchPlan, resume_session_id: str | None, agent: Frame) 
         "cwd": str(plan.cwd.absolute()),
         "mcpServers": [dict(s) for s in plan.acp.mcp_servers],
     }
+    if plan.acp.session_meta:
+        params["_meta"] = dict(plan.acp.session_meta)
     if resume_session_id is None:
         return Call("session/new", params)
     params["sessionId"] = resume_session_id

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from kandev_routing_sdk.conductor.engine import Engine
-from kandev_routing_sdk.conductor.judge import Lease, Verdict
+from kandev_routing_sdk.conductor.judge import Lease, Verdict, judge_success
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.tasks import in_thread
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
@@ -83,6 +83,10 @@ class Attempt:
             settled_at=now,
         )
         return self.record
+
+    def answered(self) -> Verdict:
+        """Return what an answer means for the resources that this attempt was launched with."""
+        return judge_success(self.record.resource_keys, self.lease, credential_doubted=self.turn.credential_is_doubted)
 
     def unfinished_outcome(self) -> AttemptOutcome:
         """How an attempt ends that the caller gave up on: silent when no part of an answer ever came."""

@@ -24,7 +24,6 @@ from kandev_routing_sdk.conductor.judge import (
     is_empty_answer,
     judge_failure,
     judge_neutral,
-    judge_success,
 )
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.ledger import Ledger
@@ -224,7 +223,7 @@ class Drive:
             await self._answered.wait()
             self._answered = anyio.Event()
             if (attempt := self._attempt) is not None and attempt.lease.held:
-                verdict = judge_success(attempt.record.resource_keys, attempt.lease)
+                verdict = attempt.answered()
                 attempt.lease = replace(attempt.lease, held=frozenset())
                 await self._ledger.book(verdict.circuits)
 
@@ -246,8 +245,9 @@ class Drive:
         report = attempt.turn.report(now)
         if report.outcome is AttemptOutcome.SUCCESS and not is_empty_answer(report):
             self.text, self.has_answer = attempt.prepared.cleaner.known_only(report.text), True
-            verdict = judge_success(attempt.record.resource_keys, attempt.lease)
-            await self._settle(attempt, report, verdict, self._ledger.step(Trigger.TURN_SUCCEEDED, Facts(), now=now))
+            facts = Facts(native_session_id=report.native_session_id)
+            done = self._ledger.step(Trigger.TURN_SUCCEEDED, facts, now=now)
+            await self._settle(attempt, report, attempt.answered(), done)
             return
         self.text = attempt.prepared.cleaner.text(report.text)
         standing = Standing(

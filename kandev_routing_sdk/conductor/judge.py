@@ -15,7 +15,7 @@ from kandev_routing_sdk.policy import Decision, DecisionKind, PolicyDocument, ev
 from kandev_routing_sdk.ports import CircuitChange, CircuitFailed, CircuitHandedBack, CircuitSucceeded
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import Reason, Visit
-from kandev_routing_sdk.types import AttemptOutcome, ErrorClass
+from kandev_routing_sdk.types import AttemptOutcome, ErrorClass, Scope
 
 ARMED_LEASE: Final = timedelta(seconds=60)
 """How long the lease of an armed retry outlives its due time: enough to start an agent."""
@@ -43,9 +43,15 @@ class Verdict:
     circuits: tuple[CircuitChange, ...] = ()
 
 
-def judge_success(keys: tuple[ResourceKey, ...], lease: Lease) -> Verdict:
-    """The provider answered, so every lease held closes its circuit (R-CIR-6)."""
-    changes = tuple(CircuitSucceeded(k, lease.token) for k in keys if k.key in lease.held)
+def judge_success(keys: tuple[ResourceKey, ...], lease: Lease, *, credential_doubted: bool = False) -> Verdict:
+    """The provider answered, so every lease held closes its circuit (R-CIR-6); not that of an account that may be another."""
+    changes = tuple(
+        CircuitHandedBack(k, lease.token)
+        if credential_doubted and k.scope is Scope.ACCOUNT
+        else CircuitSucceeded(k, lease.token)
+        for k in keys
+        if k.key in lease.held
+    )
     return Verdict(AttemptOutcome.SUCCESS, Reason.SUCCEEDED, circuits=changes)
 
 
@@ -91,7 +97,9 @@ def judge_failure(
         automatic=automatic,
         classification=classification,
         decision=decision,
-        circuits=_bookings(classification, decision, standing, uniform=uniform, now=now),
+        circuits=_bookings(
+            classification, decision, standing, known=not report.credential_doubted, uniform=uniform, now=now
+        ),
     )
 
 
@@ -104,6 +112,7 @@ def facts_of(verdict: Verdict, report: TurnReport) -> Facts:
         reason=verdict.reason,
         automatic=verdict.automatic,
         clean=effect_refusal(report.effects) is None,
+        native_session_id=report.native_session_id,
     )
 
 
@@ -130,11 +139,18 @@ def _reason(report: TurnReport, classification: Classification, decision: Decisi
 
 
 def _bookings(
-    classification: Classification, decision: Decision, standing: Standing, *, uniform: float, now: datetime
+    classification: Classification,
+    decision: Decision,
+    standing: Standing,
+    *,
+    known: bool,
+    uniform: float,
+    now: datetime,
 ) -> tuple[CircuitChange, ...]:
-    """A failure extends its own keys and hands the others back unchanged (R-CIR-8)."""
+    """A failure extends its own keys and hands the others back unchanged (R-CIR-8). ``known``: the descriptor still holds."""
     lease, due = standing.lease, decision.deadline
-    failed = keys_of_failure(standing.identity, classification, descriptor_known=standing.identity.binding is not None)
+    known = known and standing.identity.binding is not None
+    failed = keys_of_failure(standing.identity, classification, descriptor_known=known)
     fact = FailureFact(
         code=classification.code,
         confidence=classification.confidence,

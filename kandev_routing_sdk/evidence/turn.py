@@ -46,6 +46,8 @@ class TurnReport:
     model: str | None
     native_session_id: str | None
     inner_retries: int
+    credential_doubted: bool = False
+    """The agent signed in otherwise than its launch was said to: nothing is booked to that credential (R-CIR-3)."""
 
 
 @dataclass(slots=True)
@@ -75,6 +77,7 @@ class _Told:
     model: str | None = None
     native_session_id: str | None = None
     inner_retries: int = 0
+    credential_doubted: bool = False
     text: list[str] = field(default_factory=list)
     text_chars: int = 0
 
@@ -99,6 +102,8 @@ class TurnRecord:
         self._collector = SignalCollector(cleaner, decides)
         self._told = _Told()
         self.phase = Phase.PROCESS_START
+        self.over = False
+        """Whether the agent has to be ended, for it will not end the turn by itself."""
 
     # What came back -----------------------------------------------------------------------------------------------------
 
@@ -185,6 +190,10 @@ class TurnRecord:
         """Tokens used so far in this turn; a number that cannot be one is brought into bounds."""
         self._told.usage = Usage(_tokens(input_tokens), _tokens(output_tokens))
 
+    def credential_doubted(self) -> None:
+        """The agent says that it signs in otherwise than the launch's descriptor: health stays with the profile (R-CIR-3)."""
+        self._told.credential_doubted = True
+
     def http_status(self, status: int) -> None:
         """The HTTP status that the provider answered with."""
         self._told.http_status = status
@@ -202,6 +211,11 @@ class TurnRecord:
     def failed(self, stop_reason: str | None = None) -> None:
         """The turn failed. A failure is never turned back into a success."""
         self._told.outcome, self._told.stop_reason = AttemptOutcome.FAILED, stop_reason
+
+    def abandoned(self, stop_reason: str) -> None:
+        """The agent will never end this turn by itself: it failed, and its process is ended now (R-CON-9)."""
+        self.failed(stop_reason)
+        self.over = True
 
     def cancelled(self) -> None:
         """The turn ended because it was asked to."""
@@ -223,6 +237,11 @@ class TurnRecord:
     def ended(self) -> bool:
         """Whether the extractor has said how the turn ended."""
         return self._told.outcome is not None
+
+    @property
+    def credential_is_doubted(self) -> bool:
+        """Whether the agent contradicted its launch's descriptor."""
+        return self._told.credential_doubted
 
     @property
     def has_usage(self) -> bool:
@@ -261,6 +280,7 @@ class TurnRecord:
             model=told.model,
             native_session_id=told.native_session_id,
             inner_retries=told.inner_retries,
+            credential_doubted=told.credential_doubted,
         )
 
 

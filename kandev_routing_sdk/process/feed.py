@@ -8,6 +8,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+import anyio
+
 from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.process.limits import ProcessLimits
@@ -47,6 +49,10 @@ class TurnFeed:
         """The adapter raised; nothing more is given to it."""
         self.ended: Final = asyncio.Event()
         """The extractor said how the turn ended."""
+        self.over: Final = asyncio.Event()
+        """The agent is to be ended at once: it would never end the turn itself, or its adapter is broken."""
+        self.signed: Final = asyncio.Event()
+        """The first sign of the turn came back."""
 
     async def receive(self, event: AgentEvent) -> None:
         """Give one event to the extractor. Raises only what the host's own callback raises."""
@@ -57,9 +63,12 @@ class TurnFeed:
                 self._adapter_failed(exc)
         if self.turn.ended:
             self.ended.set()
-        if self._on_first_sign is not None and self.turn.effects.delivery is Delivery.ACKNOWLEDGED:
-            call, self._on_first_sign = self._on_first_sign, None
-            await call_host(call())
+        if self.turn.over:
+            self.over.set()
+        if not self.signed.is_set() and self.turn.effects.delivery is Delivery.ACKNOWLEDGED:
+            self.signed.set()
+            if self._on_first_sign is not None:
+                await call_host(self._on_first_sign())
 
     async def stderr(self, line: Line) -> None:
         """Pass on standard error: the first lines at once, of a flood only the last ones, at the end."""
@@ -91,3 +100,23 @@ class TurnFeed:
         )
         self.turn.failed("adapter_error")
         self.broken.set()
+        self.over.set()
+
+    async def hopeless(self, first_sign_s: float | None) -> None:
+        """Return when the agent is to be ended: it, its adapter or the prompt's silence is beyond hope (R-CON-9)."""
+        with anyio.move_on_after(first_sign_s) as scope:
+            await _first_of(self.signed, self.over)
+        if scope.cancelled_caught:
+            violation(self.turn, f"nothing of the turn came back within {first_sign_s:g} s", "silence")
+            self.turn.abandoned("silence")
+            self.over.set()
+        await self.over.wait()
+
+
+async def _first_of(*events: asyncio.Event) -> None:
+    waits = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()

@@ -91,7 +91,8 @@ class HeadlessDownstream(AgentDriver):
             feed.turn.sent()
             child.send(text.encode("utf-8", "replace"))
         child.close_stdin()
-        waits = (asyncio.create_task(child.wait_quiet()), asyncio.create_task(self._over(feed)))
+        hopeless = feed.hopeless(self._plan.first_sign_s)
+        waits = [asyncio.create_task(wait) for wait in (child.wait_quiet(), self._lingered(feed), hopeless)]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -99,9 +100,7 @@ class HeadlessDownstream(AgentDriver):
                 wait.cancel()
             await asyncio.gather(*waits, return_exceptions=True)
 
-    async def _over(self, feed: TurnFeed) -> None:
-        """Return when there is no reason to let the process live on."""
+    async def _lingered(self, feed: TurnFeed) -> None:
+        """Return when an agent that said that its turn is over has had the time to go."""
         await feed.ended.wait()
-        if not feed.broken.is_set():
-            with anyio.move_on_after(self._limits.linger_s):
-                await feed.broken.wait()
+        await anyio.sleep(self._limits.linger_s)

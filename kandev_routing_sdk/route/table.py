@@ -20,7 +20,7 @@ _Rows = dict[Trigger, tuple[Row, ...]]
 ATTEMPT_CAP: Final = 20
 """Attempts of one user turn, until a person renews them (R-ENG-5)."""
 
-_FAIL: Final = (W.RECORD_FAILURE, W.MARK_UNLESS_CLEAN, W.END_TURN)
+_FAIL: Final = (W.RECORD_FAILURE, W.MARK_UNLESS_CLEAN, W.END_TURN, W.BIND_SESSION)
 _RESELECT: Final = (E.STOP_DOWNSTREAM, E.BUILD_CONTINUATION, E.SELECT)
 _RELAUNCH: Final = (E.DISARM_DEADLINE, E.STOP_DOWNSTREAM, E.LAUNCH)
 
@@ -146,7 +146,7 @@ def _starting() -> _Rows:
 def _active() -> _Rows:
     idle, running = (G.IDLE,), (G.TURN_RUNNING,)
     next_turn = (W.CLOSE_CYCLE, W.PARK_PROMPT, W.NEW_ATTEMPT, W.START_TURN)
-    answered = (W.END_TURN, W.CLOSE_CYCLE, W.DROP_PROMPT, W.DROP_CONTINUATION)
+    answered = (W.END_TURN, W.BIND_SESSION, W.CLOSE_CYCLE, W.DROP_PROMPT, W.DROP_CONTINUATION)
     cancelled = (W.END_TURN, W.DROP_PROMPT, W.RENEW_CAP, W.MARK_UNLESS_CLEAN)
     redo, relaunch = (W.END_TURN, W.REDO_ATTEMPT), (E.STOP_DOWNSTREAM, E.LAUNCH)
     return {
@@ -184,7 +184,7 @@ def _reroute_pending() -> _Rows:
         _person(R.ATTEMPT_CAP, when=(*running, G.SAFE, G.CAP_REACHED), writes=_FAIL, events=failed),
         _person(R.UNSAFE_EFFECTS, when=(*running, G.UNSAFE), writes=_FAIL, events=failed),
     )
-    answered = (W.END_TURN, W.CLOSE_CYCLE, W.DROP_PROMPT, W.DROP_CONTINUATION)
+    answered = (W.END_TURN, W.BIND_SESSION, W.CLOSE_CYCLE, W.DROP_PROMPT, W.DROP_CONTINUATION)
     again = (K.ROUTE_PENDING,)
     return {
         T.TURN_SUCCEEDED: (_switch(R.CANDIDATE_REMOVED, when=running, writes=answered, events=(K.TURN_ENDED,)),),

@@ -8,7 +8,8 @@ from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.evidence.updates import CapabilitiesUpdate
 from kandev_routing_sdk.profiles import ConcreteProfile, SecretRef
-from kandev_routing_sdk.spec.acp import StandardAcpExtractor
+from kandev_routing_sdk.spec.acp import Frame, StandardAcpExtractor, as_object, as_text
+from kandev_routing_sdk.spec.acp_settings import acp_problems, acp_settings
 from kandev_routing_sdk.spec.adapter import (
     AcpFrame,
     AcpSettings,
@@ -28,7 +29,9 @@ from kandev_routing_sdk.spec.hooks import GROUP, hookimpl, hookspec
 from kandev_routing_sdk.spec.lines import json_event
 from kandev_routing_sdk.spec.places import home_of, place_of
 from kandev_routing_sdk.spec.servers import mcp_secrets
+from kandev_routing_sdk.spec.typed_failure import TYPED_FAILURES, TypedFailure, TypedFailureExtractor, typed_failure
 from kandev_routing_sdk.spec.upstream import Upstream, upstream_of
+from kandev_routing_sdk.spec.ways import ChosenWay, LaunchWay, choose_way, discovered
 from kandev_routing_sdk.types import Channel, JsonValue, Phase, Transport
 
 __all__ = [
@@ -39,17 +42,20 @@ __all__ = [
     "AgentEvent",
     "CapabilitiesUpdate",
     "Channel",
+    "ChosenWay",
     "ConcreteProfile",
     "CredentialBindingDescriptor",
     "ExecutableNotFound",
     "Exited",
     "Extractor",
     "FoundAgent",
+    "Frame",
     "GROUP",
     "JsonValue",
     "LaunchError",
     "LaunchPlan",
     "LaunchRequest",
+    "LaunchWay",
     "Phase",
     "Problem",
     "RuleText",
@@ -58,9 +64,18 @@ __all__ = [
     "StandardAcpExtractor",
     "StderrLine",
     "StdoutLine",
+    "TYPED_FAILURES",
     "Transport",
     "TurnRecord",
+    "TypedFailure",
+    "TypedFailureExtractor",
     "Upstream",
+    "acp_problems",
+    "acp_settings",
+    "as_object",
+    "as_text",
+    "choose_way",
+    "discovered",
     "find_executable",
     "home_of",
     "hookimpl",
@@ -69,5 +84,6 @@ __all__ = [
     "mcp_secrets",
     "place_of",
     "require_executable",
+    "typed_failure",
     "upstream_of",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from pydantic import JsonValue
@@ -23,6 +23,8 @@ PLAN_UPDATES: Final = frozenset({"plan", "plan_update", "plan_removed"})
 GOOD_STOPS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests"})
 """The agent did what it could and says so. A refusal is no success, and so is every reason that is not known."""
 
+_NO_KIND: Final = frozenset({"", "none", "unknown"})
+
 
 def as_object(value: JsonValue | None) -> Frame:
     """Return ``value`` if it is an object, else an empty one."""
@@ -38,10 +40,13 @@ class StandardAcpExtractor:
     """Reads standard frames; adapters override the ``on_…`` methods for what their agent adds.
 
     Everything that a frame may mean is taken for granted to be hostile: any field may be missing or of another type.
+
+    ``credential_kinds``: what ``_auth/status_update`` may say without contradicting the launch's descriptor; None: anything.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, credential_kinds: Collection[str] | None = None) -> None:
         self._replay = ChunkReplay()
+        self._credential_kinds = None if credential_kinds is None else frozenset(credential_kinds)
 
     def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
         """Interpret one event (:class:`~kandev_routing_sdk.spec.Extractor`)."""
@@ -80,9 +85,15 @@ class StandardAcpExtractor:
 
         Extensions (an underscore, ``$/``) say nothing of the turn; a standard-looking one that nobody knows may be an effect.
         """
-        del params
-        if not method.startswith(("_", "$/")):
+        if method == "_auth/status_update":
+            self.on_auth_status(as_text(as_object(params.get("authStatus")).get("kind")), turn)
+        elif not method.startswith(("_", "$/")):
             turn.incomplete()
+
+    def on_auth_status(self, kind: str, turn: TurnRecord) -> None:
+        """How the agent signs in, as it says. "Not logged in" proves nothing: some say it of a token in their environment."""
+        if self._credential_kinds is not None and kind not in self._credential_kinds | _NO_KIND:
+            turn.credential_doubted()
 
     def on_error(self, request: str, error: Frame, turn: TurnRecord) -> None:
         """The agent answered a request with an error."""

@@ -45,13 +45,15 @@ class AcpSettings:
 
     client_meta: Mapping[str, JsonValue] = field(default_factory=dict)
     """``clientCapabilities._meta`` to send."""
+    session_meta: Mapping[str, JsonValue] = field(default_factory=dict)
+    """``_meta`` of the request that opens the session."""
     auth_method: str | None = None
     """``authenticate`` with this method first, if set."""
     mode: str | None = None
     model: str | None = None
     options: Mapping[str, JsonValue] = field(default_factory=dict)
     mcp_servers: Sequence[Mapping[str, JsonValue]] = ()
-    permission: Literal["allow", "reject"] = "allow"
+    permission: Literal["allow", "reject"] = "reject"
     """The answer to ``session/request_permission``."""
     quiet_period_s: float = 0.25
     """How long to listen on after the prompt's response (state machine, Draining)."""
@@ -79,6 +81,9 @@ class LaunchPlan:
     resumed: bool = False
     """Whether this launch continues ``resume_session_id``."""
     acp: AcpSettings = AcpSettings()
+    first_sign_s: float | None = None
+    """Seconds of silence after the prompt was sent until the agent is ended, for agents that sleep or try again without a word
+    (R-CON-9); None: only the call's timeout bounds it. It was silent, so nothing automatic may follow."""
     stdin_prompt: bool = True
     """Headless: write the prompt to standard input, then close it."""
 

@@ -1,0 +1,99 @@
+"""The ways in which a family's agent can be driven, and which of them a launch takes (R-PLG-3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import PurePath
+from typing import Final, NamedTuple
+
+from kandev_routing_sdk.errors import ExecutableNotFound
+from kandev_routing_sdk.spec.adapter import FoundAgent, LaunchRequest
+from kandev_routing_sdk.spec.executables import find_executable, require_executable
+from kandev_routing_sdk.types import Transport
+
+_SUFFIXES: Final = (".exe", ".cmd", ".js", ".mjs", ".cjs")
+
+
+class LaunchWay(NamedTuple):
+    """One way to drive a family. An adapter lists its ways, the best first."""
+
+    transport: Transport
+    command: tuple[str, ...]
+    """The executable, then the arguments that make it speak this transport: ``("opencode", "acp")``."""
+    hint: str
+    """What to do when it is not installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChosenWay:
+    """The way that a launch takes."""
+
+    transport: Transport
+    argv: tuple[str, ...]
+    """The executable (absolute) and the arguments that make it speak the transport."""
+
+
+def choose_way(request: LaunchRequest, ways: Sequence[LaunchWay]) -> ChosenWay:
+    """Return how a profile is launched.
+
+    Its own ``transport`` decides; else a ``command`` that names one way's program (``["npx", "claude-agent-acp"]``); else the first
+    way whose executable is on the child's ``PATH``; else the best, so that its absence is what the user is told.
+
+    Raises:
+        ExecutableNotFound: nothing is there to launch; the message says what to do.
+    """
+    way = _way_of(request, ways)
+    command = request.profile.command
+    if not command:
+        executable = require_executable(way.command[0], request.environ, request.cwd, hint=way.hint)
+        return ChosenWay(way.transport, (executable, *way.command[1:]))
+    executable = require_executable(
+        command[0], request.environ, request.cwd, hint="correct `command` in the profile, or remove it"
+    )
+    own = way.command[1:]
+    added = () if own and command[-len(own) :] == own else own
+    return ChosenWay(way.transport, (executable, *command[1:], *added))
+
+
+def discovered(family: str, ways: Sequence[LaunchWay], environ: Mapping[str, str]) -> tuple[FoundAgent, ...]:
+    """Return which ways this machine has, in their order, starting nothing; for :meth:`AgentAdapter.discover`."""
+    found = [(way, find_executable(way.command[0], environ)) for way in ways]
+    return tuple(
+        FoundAgent(family, path, way.transport, (path, "--version") if path else (), "" if path else way.hint)
+        for way, path in found
+    )
+
+
+def _way_of(request: LaunchRequest, ways: Sequence[LaunchWay]) -> LaunchWay:
+    wanted, command = request.profile.transport, request.profile.command
+    if wanted is not None:
+        for way in ways:
+            if way.transport is wanted:
+                return way
+        known = " or ".join(way.transport for way in ways)
+        raise ExecutableNotFound(
+            f"profile {request.profile.id!r} wants {wanted}, which this agent does not speak; use {known}"
+        )
+    if command:
+        return max(ways, key=lambda way: _likeness(command, way.command))  # the first of the most alike
+    installed = (way for way in ways if find_executable(way.command[0], request.environ, request.cwd))
+    return next(installed, ways[0])
+
+
+def _likeness(command: Sequence[str], program: Sequence[str]) -> int:
+    """How many words of ``program`` stand in the command, one after the other; 0 when its executable does not."""
+    words = [_program(word) for word in command]
+    if program[0] not in words:
+        return 0
+    start = words.index(program[0])
+    return 1 + sum(1 for pair in pairwise(program) if pair in set(pairwise(words[start:])))
+
+
+def _program(word: str) -> str:
+    """``/opt/bin/codex-acp.js`` and ``@vendor/codex-acp@2`` are both ``codex-acp``."""
+    name = PurePath(word).name.partition("@")[0]
+    for suffix in _SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name
