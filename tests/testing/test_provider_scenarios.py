@@ -1,4 +1,4 @@
-"""What each scenario says on the wire, in both protocols, streamed and not."""
+"""What each scenario says on the wire, in each protocol, streamed and not."""
 
 from __future__ import annotations
 
@@ -19,8 +19,14 @@ import pytest
 from kandev_routing_sdk.testing import provider as package
 from kandev_routing_sdk.testing.provider import SCENARIOS, LoopbackProvider
 
-ROUTE = {"anthropic": "/v1/messages", "responses": "/v1/responses"}
-TOOLS = {"anthropic": [{"name": "Bash"}], "responses": [{"type": "function", "name": "shell_command"}]}
+ROUTE = {"anthropic": "/v1/messages", "responses": "/v1/responses", "chat": "/v1/chat/completions"}
+TOOLS: dict[str, list[dict[str, Any]]] = {
+    "anthropic": [{"name": "Bash"}],
+    "responses": [{"type": "function", "name": "shell_command"}],
+    "chat": [{"type": "function", "function": {"name": "bash"}}],
+}
+TURNS = {"anthropic": "messages", "responses": "input", "chat": "messages"}
+"""Where each protocol keeps the conversation."""
 RESET = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
 STATUS = {
     "plan_limit": 429, "plan_limit_weekly": 429, "usage_limit": 429, "usage_not_included": 429,
@@ -82,20 +88,32 @@ class Answer:
         return found
 
     @property
+    def chunks(self) -> list[dict[str, Any]]:
+        """The events of Chat Completions, which have no names; the last line of a whole stream says that it is over."""
+        return [json.loads(line.removeprefix("data: ")) for line in self.lines if line != "data: [DONE]"]
+
+    @property
+    def lines(self) -> list[str]:
+        return [line for line in self.raw.decode().split("\n\n") if line]
+
+    @property
     def kinds(self) -> list[str]:
         return [event["type"] for event in self.events]
 
 
 def body(wire: str, *, stream: bool = False, tools: bool = True, after_tool: bool = False) -> dict[str, Any]:
-    key = "messages" if wire == "anthropic" else "input"
     turns: list[dict[str, Any]] = [{"role": "user", "content": "Say hello."}]
     if after_tool and wire == "anthropic":
         turns.append({"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "Bash", "input": {}}]})
         turns.append({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": "done"}]})
+    elif after_tool and wire == "chat":
+        call = {"id": "c", "type": "function", "function": {"name": "bash", "arguments": "{}"}}
+        turns.append({"role": "assistant", "content": None, "tool_calls": [call]})
+        turns.append({"role": "tool", "tool_call_id": "c", "content": "done"})
     elif after_tool:
         turns.append({"type": "function_call", "call_id": "c", "name": "shell_command", "arguments": "{}"})
         turns.append({"type": "function_call_output", "call_id": "c", "output": "done"})
-    return {"model": "m", "stream": stream, key: turns, "tools": TOOLS[wire] if tools else []}
+    return {"model": "m", "stream": stream, TURNS[wire]: turns, "tools": TOOLS[wire] if tools else []}
 
 
 def test_every_scenario_is_spoken_for() -> None:
@@ -131,6 +149,16 @@ def test_a_good_answer_is_the_same_streamed_and_not(provider: LoopbackProvider, 
         deltas = [event["delta"]["text"] for event in streamed.events if event["type"] == "content_block_delta"]
         assert (["message_start", "message_stop"]) == [streamed.kinds[0], streamed.kinds[-1]]
         assert (whole["content"][0]["text"], "end_turn") == ("".join(deltas), whole["stop_reason"])
+    elif wire == "chat":
+        *content, last, usage = streamed.chunks
+        said = "".join(chunk["choices"][0]["delta"]["content"] for chunk in content)
+        choice = whole["choices"][0]
+        assert (choice["message"]["content"], choice["finish_reason"]) == (
+            said,
+            last["choices"][0]["finish_reason"],
+        )
+        assert ("data: [DONE]", whole["usage"], []) == (streamed.lines[-1], usage["usage"], usage["choices"])
+        assert 1 == len({chunk["id"] for chunk in streamed.chunks})
     else:
         assert ["response.created", "response.completed"] == [streamed.kinds[0], streamed.kinds[-1]]
         assert list(range(len(streamed.events))) == [event["sequence_number"] for event in streamed.events]
@@ -141,7 +169,7 @@ def test_a_good_answer_is_the_same_streamed_and_not(provider: LoopbackProvider, 
 def test_ids_never_repeat(provider: LoopbackProvider) -> None:
     """A client that keeps messages by id keeps them all."""
     ids = [Answer(provider, "success", wire, body(wire)).json["id"] for wire in ROUTE for _ in range(3)]
-    assert 6 == len(set(ids))
+    assert 9 == len(set(ids))
 
 
 @pytest.mark.parametrize(
@@ -151,6 +179,8 @@ def test_ids_never_repeat(provider: LoopbackProvider) -> None:
         ("responses", "shell_command", {"command": "true"}),
         ("responses", "exec_command", {"cmd": "true"}),
         ("responses", "shell", {"command": ["bash", "-lc", "true"]}),
+        ("chat", "bash", {"command": "true", "description": "Run the command of the scenario"}),
+        ("chat", "shell", {"command": "true", "description": "Run the command of the scenario"}),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
@@ -159,13 +189,20 @@ def test_the_shell_tool_on_offer_is_called(
 ) -> None:
     """Each client's own shell tool gets the command in its own form."""
     provider.set("success_tool", tool_command="true")
-    answer = Answer(provider, "success_tool", wire, body(wire, stream=stream) | {"tools": [{"name": name}]})
+    tool = {"type": "function", "function": {"name": name}} if wire == "chat" else {"name": name}
+    answer = Answer(provider, "success_tool", wire, body(wire, stream=stream) | {"tools": [tool]})
     if wire == "anthropic" and stream:
         (start,) = (event["content_block"] for event in answer.events if event["type"] == "content_block_start")
         (delta,) = (event["delta"] for event in answer.events if event["type"] == "content_block_delta")
         found = start["name"], json.loads(delta["partial_json"])
     elif wire == "anthropic":
         found = answer.json["content"][0]["name"], answer.json["content"][0]["input"]
+    elif wire == "chat":
+        message = answer.chunks[0]["choices"][0]["delta"] if stream else answer.json["choices"][0]["message"]
+        reason = (answer.chunks[1] if stream else answer.json)["choices"][0]["finish_reason"]
+        (call,) = message["tool_calls"]
+        assert ("tool_calls", "assistant", "function") == (reason, message["role"], call["type"])
+        found = call["function"]["name"], json.loads(call["function"]["arguments"])
     else:
         item = (answer.events[-1]["response"] if stream else answer.json)["output"][0]
         found = item["name"], json.loads(item["arguments"])
@@ -188,14 +225,14 @@ def test_a_tool_scenario_fails_only_after_the_tool(provider: LoopbackProvider, s
     after = Answer(provider, scenario, wire, body(wire, after_tool=True))
     assert (200, 200, AFTER_TOOL[scenario]) == (first.status, side.status, after.status)
     assert b"A title" in side.raw
-    assert b"tool_use" in first.raw or b"function_call" in first.raw
+    assert any(word in first.raw for word in (b"tool_use", b"function_call", b"tool_calls"))
 
 
 @pytest.mark.parametrize("wire", list(ROUTE))
 def test_an_earlier_turns_tool_result_is_not_this_turns(provider: LoopbackProvider, wire: str) -> None:
     """A resumed conversation that holds old tool results begins its next turn anew."""
     request = body(wire, after_tool=True)
-    request["messages" if wire == "anthropic" else "input"].append({"role": "user", "content": "Again."})
+    request[TURNS[wire]].append({"role": "user", "content": "Again."})
     assert 200 == Answer(provider, "tool_then_overloaded", wire, request).status
     assert ("Again.", False) == (provider.requests[-1].prompt, provider.requests[-1].after_tool)
 
@@ -203,16 +240,36 @@ def test_an_earlier_turns_tool_result_is_not_this_turns(provider: LoopbackProvid
 @pytest.mark.parametrize("wire", list(ROUTE))
 def test_what_the_cli_adds_is_not_the_prompt(provider: LoopbackProvider, wire: str) -> None:
     """Reminders and the environment that a CLI puts among the user's messages are not what the user said."""
-    kind = "text" if wire == "anthropic" else "input_text"
+    kind = "input_text" if wire == "responses" else "text"
     added = [{"type": kind, "text": "<system-reminder>today</system-reminder>"}, {"type": kind, "text": "My prompt."}]
     after = {"role": "user", "content": [{"type": kind, "text": "<environment_context>x</environment_context>"}]}
     Answer(
         provider,
         "success",
         wire,
-        {"messages" if wire == "anthropic" else "input": [{"role": "user", "content": added}, after]},
+        {TURNS[wire]: [{"role": "user", "content": added}, after]},
     )
     assert "My prompt." == provider.requests[-1].prompt
+
+
+@pytest.mark.parametrize("wire", list(ROUTE))
+def test_a_title_is_granted_and_is_no_prompt(wire: str) -> None:
+    """What a CLI asks for itself gets a title in every scenario, uses up no failure and counts as no prompt."""
+    told = "You are a title generator. You output ONLY a thread title."
+    place: dict[str, dict[str, Any]] = {
+        "anthropic": {"system": [{"type": "text", "text": told}]},
+        "responses": {"instructions": told},
+        "chat": {"messages": [{"role": "system", "content": told}, {"role": "user", "content": "Say hello."}]},
+    }
+    with LoopbackProvider() as provider:
+        provider.set("overloaded", fail_times=1)
+        title = Answer(provider, "overloaded", wire, body(wire, tools=False) | place[wire])
+        statuses = [Answer(provider, "overloaded", wire, body(wire)).status for _ in range(2)]
+        with_tools = Answer(provider, "server_error", wire, body(wire) | place[wire])
+        assert (200, True, [529, 200]) == (title.status, b"A title" in title.raw, statuses)
+        assert 500 == with_tools.status, "an agent at work is no title generator, whatever its instructions quote"
+        assert [True, False, False, False] == [record.side for record in provider.requests]
+        assert ("Say hello.",) * 3 == provider.prompts()
 
 
 @pytest.mark.parametrize("wire", list(ROUTE))
@@ -221,7 +278,11 @@ def test_streams_that_break_inside(provider: LoopbackProvider, scenario: str, wi
     """An error event, or no closing event, after the stream has begun with status 200."""
     answer = Answer(provider, scenario, wire, body(wire, stream=True))
     assert (200, "") == (answer.status, answer.broken)
-    if scenario == "partial_then_end":
+    if wire == "chat":
+        assert ("choices" if scenario == "partial_then_end" else "error") in answer.chunks[-1]
+        assert "data: [DONE]" not in answer.lines
+        assert {None} == {c["finish_reason"] for chunk in answer.chunks for c in chunk.get("choices", [])}
+    elif scenario == "partial_then_end":
         assert answer.kinds[-1] in {"content_block_delta", "response.output_text.delta"}
     else:
         assert answer.kinds[-1] in {"error", "response.failed"}
@@ -290,13 +351,19 @@ def test_near_the_limit_is_a_healthy_answer(provider: LoopbackProvider) -> None:
     )  # fmt: skip
     codex = Answer(provider, "near_limit", "responses", body("responses"))
     assert (200, "93") == (codex.status, codex.headers["x-codex-primary-used-percent"])
+    chat = Answer(provider, "near_limit", "chat", body("chat"))
+    assert (200, "35", None) == (
+        chat.status, chat.headers["x-ratelimit-remaining-requests"], chat.headers.get("retry-after"),
+    )  # fmt: skip
 
 
 def test_the_output_limit_and_the_empty_answer(provider: LoopbackProvider) -> None:
     """Both are told apart from a whole answer."""
     assert "max_tokens" == Answer(provider, "truncated", "anthropic", body("anthropic")).json["stop_reason"]
     assert "incomplete" == Answer(provider, "truncated", "responses", body("responses")).json["status"]
+    assert "length" == Answer(provider, "truncated", "chat", body("chat")).json["choices"][0]["finish_reason"]
     assert "" == Answer(provider, "empty", "anthropic", body("anthropic")).json["content"][0]["text"]
+    assert "" == Answer(provider, "empty", "chat", body("chat")).json["choices"][0]["message"]["content"]
 
 
 def test_it_runs_from_the_command_line() -> None:

@@ -28,6 +28,7 @@ from kandev_routing_sdk.testing.provider import (
 SECRET = "sk-ant-this-must-not-be-shown"
 MESSAGES = "/v1/messages"
 RESPONSES = "/v1/responses"
+CHAT = "/v1/chat/completions"
 
 
 @pytest.fixture
@@ -218,7 +219,7 @@ def test_a_chunked_request_is_read_whole(provider: LoopbackProvider) -> None:
 )
 def test_hostile_bodies_get_an_answer(provider: LoopbackProvider, body: bytes) -> None:
     """Whatever a client sends, the provider answers and closes without a fault."""
-    for path in (MESSAGES, RESPONSES):
+    for path in (MESSAGES, RESPONSES, CHAT):
         connection = http.client.HTTPConnection("127.0.0.1", provider.port, timeout=10)
         connection.request("POST", path, body)
         assert 200 == connection.getresponse().status

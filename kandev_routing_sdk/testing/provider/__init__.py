@@ -1,8 +1,9 @@
 """A model provider on the loopback interface that fails as told: for tests of agents, without any account.
 
-``LoopbackProvider`` speaks Anthropic Messages and OpenAI Responses and answers by named scenario: plan limits, overload,
-throttles, rejected logins, broken streams, silence. Third parties may use it to test their own adapters; a scenario of
-their own is a ``Scenario`` whose steps are built from ``fail_with``, ``break_off`` and the like.
+``LoopbackProvider`` speaks Anthropic Messages, OpenAI Responses and OpenAI Chat Completions, and answers by named
+scenario: plan limits, overload, throttles, rejected logins, broken streams, silence. Third parties may use it to test
+their own adapters; a scenario of their own is a ``Scenario`` whose steps are built from ``fail_with``, ``break_off`` and
+the like.
 
 For people: ``python -m kandev_routing_sdk.testing.provider --scenario overloaded --port 8123``.
 """

@@ -15,7 +15,7 @@ from kandev_routing_sdk.testing.provider.server import LoopbackProvider
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m kandev_routing_sdk.testing.provider",
-        description="A model provider on 127.0.0.1 that fails as told (Anthropic Messages, OpenAI Responses). "
+        description="A model provider on 127.0.0.1 that fails as told (Anthropic Messages, OpenAI Responses and Chat Completions). "
         "Prints its base URL, then one JSON line per request, without headers or bodies. Ctrl-C ends it.",
     )
     parser.add_argument("--scenario", default="success", choices=sorted(SCENARIOS), metavar="NAME",

@@ -1,4 +1,4 @@
-"""The provider errors, as data: both protocols' words, and the headers that carry the timing."""
+"""The provider errors, as data: both vendors' words, and the headers that carry the timing."""
 
 from __future__ import annotations
 

@@ -19,10 +19,14 @@ DEFAULT_TOOL_COMMAND = "echo tool-ran >> effect.txt"
 
 
 class Wire(StrEnum):
-    """The two protocols that are spoken."""
+    """The protocols that are spoken."""
 
     ANTHROPIC = "anthropic"
+    """Anthropic Messages."""
     RESPONSES = "responses"
+    """OpenAI Responses."""
+    CHAT = "chat"
+    """OpenAI Chat Completions."""
 
 
 class Ending(StrEnum):
@@ -40,10 +44,10 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SseEvent:
-    """One server-sent event."""
+    """One server-sent event; without a name only its data is sent. ``data`` that is a text is sent as it is."""
 
-    name: str
-    data: JsonObject
+    name: str | None
+    data: JsonObject | str
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +115,8 @@ class Ask:
     """The names of the tools on offer."""
     after_tool: bool
     """Whether the request brings a tool's result for the turn under way."""
+    side: bool
+    """Whether the client asks for something of its own, a title for the conversation, and not what the user wants."""
     sequence: int
     """The request's number at this provider, for ids that never repeat."""
     now: datetime
@@ -141,7 +147,7 @@ HeaderRule = Callable[[Ask], Mapping[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One provider error in both protocols' own words.
+    """One provider error in both vendors' own words.
 
     ``hint`` adds timing headers; ``extra`` adds fields to the OpenAI error object.
     """

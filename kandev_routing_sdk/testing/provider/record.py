@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _REMINDER = "<system-reminder>"
 _ENVIRONMENT = "<environment_context>"
+_TITLE = "You are a title generator"
 
 
 class AuthKind(StrEnum):
@@ -53,6 +54,8 @@ class RequestRecord:
     prompt: str | None = field(repr=False)
     """What the user said last, without what the CLI adds of its own."""
     after_tool: bool
+    side: bool
+    """Whether the client asked for something of its own: a title for the conversation."""
     headers: Mapping[str, str] = field(repr=False)
     body: Mapping[str, Any] | None = field(repr=False)
     raw: bytes = field(repr=False)
@@ -73,6 +76,8 @@ def wire_of(path: str) -> Wire | None:
     route = path.partition("?")[0].rstrip("/")
     if route.endswith("/messages"):
         return Wire.ANTHROPIC
+    if route.endswith("/chat/completions"):
+        return Wire.CHAT
     return Wire.RESPONSES if route.endswith("/responses") else None
 
 
@@ -101,7 +106,10 @@ def parse_body(raw: bytes, encoding: str) -> Mapping[str, Any] | None:
 
 def tool_names(body: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the names of the tools on offer; a built-in tool without a name goes by its type."""
-    return tuple(str(tool.get("name") or tool.get("type")) for tool in _objects(body.get("tools")))
+    found = _objects(body.get("tools"))
+    # Chat Completions wraps each in an object of its own.
+    tools = [tool["function"] if isinstance(tool.get("function"), dict) else tool for tool in found]
+    return tuple(str(tool.get("name") or tool.get("type")) for tool in tools)
 
 
 def _objects(value: object) -> list[dict[str, Any]]:
@@ -128,11 +136,24 @@ def _blocks(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 def has_tool_result(body: Mapping[str, Any]) -> bool:
     """Tell whether a tool's result came after the user's last words (so, in the turn under way)."""
     for item in reversed(_turns(body)):
-        if item.get("type") in {"function_call_output", "custom_tool_call_output"}:
+        if item.get("type") in {"function_call_output", "custom_tool_call_output"} or item.get("role") == "tool":
             return True
         if item.get("role") == "user":
             return any(block.get("type") == "tool_result" for block in _blocks(item))
     return False
+
+
+def is_side_request(body: Mapping[str, Any]) -> bool:
+    """Tell whether the client wants a title for the conversation: no tools, and instructions that say so."""
+    return not body.get("tools") and any(_TITLE in text for text in _instructions(body))
+
+
+def _instructions(body: Mapping[str, Any]) -> Iterator[str]:
+    for told in (body.get("system"), body.get("instructions")):
+        yield from (str(block.get("text", "")) for block in _blocks({"content": told}))
+    for item in _turns(body):
+        if item.get("role") in {"system", "developer"}:
+            yield from (str(block.get("text", "")) for block in _blocks(item))
 
 
 def prompt_of(body: Mapping[str, Any]) -> str | None:

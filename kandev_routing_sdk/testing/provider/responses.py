@@ -71,6 +71,17 @@ def _text_head(ask: Ask, chunks: tuple[str, ...]) -> list[JsonObject]:
     ]
 
 
+def openai_error(ask: Ask, fault: Fault) -> JsonObject:
+    """Return an error's body, which is the same in both of this vendor's protocols."""
+    return {"error": {**fault.openai, **(fault.extra(ask) if fault.extra else {})}}
+
+
+def openai_fault(ask: Ask, fault: Fault) -> Reply:
+    """Return an HTTP error with this vendor's headers."""
+    headers = {"x-request-id": f"req_loopback{ask.sequence:012d}", **(fault.hint(ask) if fault.hint else {})}
+    return Reply(status=fault.status, headers=headers, body=openai_error(ask, fault), failing=True)
+
+
 class ResponsesDialect:
     """``POST …/responses``, streamed or not."""
 
@@ -121,9 +132,7 @@ class ResponsesDialect:
 
     def fault(self, ask: Ask, fault: Fault) -> Reply:
         """Return the error with the headers this API sends along."""
-        headers = {"x-request-id": f"req_loopback{ask.sequence:012d}", **(fault.hint(ask) if fault.hint else {})}
-        body = {"error": {**fault.openai, **(fault.extra(ask) if fault.extra else {})}}
-        return Reply(status=fault.status, headers=headers, body=body, failing=True)
+        return openai_fault(ask, fault)
 
     def fault_event(self, ask: Ask, fault: Fault) -> SseEvent:
         """Return ``response.failed`` carrying the error's code and message."""

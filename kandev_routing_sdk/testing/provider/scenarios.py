@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SIDE_TEXT: Final = "A title"
-"""What a request without tools gets (a title, a probe of the quota) where the scenario is about the main request."""
+"""What a request for a title gets, and one without tools where the scenario calls one."""
 PARTIAL: Final = ("Partial answer, ", "still going ", "and then")
 _HTML: Final = "<html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>"
 
@@ -33,7 +33,9 @@ class Scenario:
     settings: Settings = field(default_factory=Settings)
 
     def reply(self, ask: Ask) -> Reply:
-        """Answer one request."""
+        """Answer one request; what a client asks for itself is granted, and uses up no failure."""
+        if ask.side:
+            return ask.dialect.answer(ask, SIDE_TEXT)
         if ask.after_tool and self.after_tool is not None:
             return self.after_tool(ask)
         return self.first(ask)
@@ -109,6 +111,8 @@ def _near_limit(ask: Ask) -> Reply:
     if ask.dialect.wire is Wire.RESPONSES:
         used = dict(faults.usage_headers(faults.HOUR)(ask))
         return reply.with_headers(used | {"x-codex-primary-used-percent": "93"})
+    if ask.dialect.wire is Wire.CHAT:
+        return reply.with_headers({"x-ratelimit-limit-requests": "500", "x-ratelimit-remaining-requests": "35"})
     used = dict(faults.plan_headers("five_hour", faults.HOUR)(ask))
     del used["retry-after"]
     return reply.with_headers(

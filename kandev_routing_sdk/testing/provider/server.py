@@ -11,11 +11,13 @@ from urllib.parse import urlsplit
 
 from kandev_routing_sdk.clock import Clock, SystemClock
 from kandev_routing_sdk.testing.provider.anthropic import AnthropicDialect
+from kandev_routing_sdk.testing.provider.chat import ChatDialect
 from kandev_routing_sdk.testing.provider.messages import Ask, Dialect, Reply, SettingsChange, Wire
 from kandev_routing_sdk.testing.provider.record import (
     RequestRecord,
     auth_of,
     has_tool_result,
+    is_side_request,
     parse_body,
     prompt_of,
     tool_names,
@@ -26,7 +28,7 @@ from kandev_routing_sdk.testing.provider.scenarios import SCENARIOS, Scenario, s
 from kandev_routing_sdk.testing.provider.transport import HOST, LoopbackServer
 
 _DIALECTS: Final[Mapping[Wire, Dialect]] = MappingProxyType(
-    {Wire.ANTHROPIC: AnthropicDialect(), Wire.RESPONSES: ResponsesDialect()}
+    {Wire.ANTHROPIC: AnthropicDialect(), Wire.RESPONSES: ResponsesDialect(), Wire.CHAT: ChatDialect()}
 )
 _DEFAULT_MODEL: Final = "loopback-model-1"
 
@@ -34,9 +36,9 @@ _DEFAULT_MODEL: Final = "loopback-model-1"
 class LoopbackProvider:
     """A model provider on 127.0.0.1 that fails as told, for agents whose base URL can be set.
 
-    It speaks Anthropic Messages (``…/v1/messages``) and OpenAI Responses (``…/responses``), streamed or not. The
-    scenario is chosen per request by the path (``url(name)``), so that one provider serves several agents, each
-    failing in its own way. All methods may be called from any thread.
+    It speaks Anthropic Messages (``…/v1/messages``), OpenAI Responses (``…/responses``) and OpenAI Chat Completions
+    (``…/chat/completions``), streamed or not. The scenario is chosen per request by the path (``url(name)``), so that one
+    provider serves several agents, each failing in its own way. All methods may be called from any thread.
 
     ```python
     with LoopbackProvider() as provider:
@@ -160,13 +162,13 @@ class LoopbackProvider:
         )
 
     def prompts(self, scenario: str | None = None) -> tuple[str, ...]:
-        """Return what the user said in each model request that brings no tool result.
+        """Return what the user said in each model request that brings no tool result and asks for no title.
 
-        A CLI's own retries repeat a prompt, and a CLI may make side requests: an agent's log is the better witness of
-        how often it was prompted.
+        A CLI's own retries repeat a prompt: where they are not bounded, an agent's log is the better witness of how often
+        it was prompted.
         """
-        found = self.model_requests(scenario)
-        return tuple(record.prompt for record in found if record.prompt is not None and not record.after_tool)
+        found = [record for record in self.model_requests(scenario) if not record.after_tool and not record.side]
+        return tuple(record.prompt for record in found if record.prompt is not None)
 
     def wait_for(
         self, count: int = 1, *, scenario: str | None = None, timeout: float = 30.0
@@ -205,7 +207,7 @@ class LoopbackProvider:
         with self._changed:
             scenario, route = self._split(path)
             wire = wire_of(route) if method == "POST" else None
-            after_tool = has_tool_result(body or {})
+            after_tool, side = has_tool_result(body or {}), is_side_request(body or {})
             sequence = len(self._log)
             now = self._clock.now()
             if scenario is None:
@@ -219,6 +221,7 @@ class LoopbackProvider:
                     stream=_wants_stream(body, headers),
                     tools=tool_names(body or {}),
                     after_tool=after_tool,
+                    side=side,
                     sequence=sequence,
                     now=now,
                     settings=self._settings[scenario],
@@ -237,6 +240,7 @@ class LoopbackProvider:
                     status=None if reply.silent else reply.status,
                     prompt=prompt_of(body or {}) if wire else None,
                     after_tool=after_tool,
+                    side=side,
                     headers=MappingProxyType(dict(headers)),
                     body=None if body is None else MappingProxyType(dict(body)),
                     raw=raw,

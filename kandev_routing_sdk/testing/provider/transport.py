@@ -165,4 +165,6 @@ def _payload(reply: Reply) -> bytes:
 
 
 def _sse(event: SseEvent) -> bytes:
-    return f"event: {event.name}\ndata: {json.dumps(event.data)}\n\n".encode()
+    name = "" if event.name is None else f"event: {event.name}\n"
+    data = event.data if isinstance(event.data, str) else json.dumps(event.data)
+    return f"{name}data: {data}\n\n".encode()
