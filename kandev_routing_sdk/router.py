@@ -34,7 +34,7 @@ from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.types import ProfileKind
 from kandev_routing_sdk.utility import CallRequest, end_orphans, run_call
 
-_SHIPPED = ("kandev_routing_sdk", "kandev_routing_claude", "kandev_routing_codex")
+_SHIPPED = ("kandev_routing_sdk", "kandev_routing_claude", "kandev_routing_codex", "kandev_routing_opencode")
 """Packages whose rules this project's own tests verify; all others are verified when they are loaded (R-CLS-4)."""
 
 

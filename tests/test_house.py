@@ -23,6 +23,7 @@ DISTRIBUTIONS = {
     "kandev_routing_sdk": ROOT,
     "kandev_routing_claude": ROOT / "adapters" / "claude",
     "kandev_routing_codex": ROOT / "adapters" / "codex",
+    "kandev_routing_opencode": ROOT / "adapters" / "opencode",
 }
 PACKAGES = tuple(DISTRIBUTIONS)
 MODULE_LINES = 420
@@ -33,7 +34,7 @@ FOREIGN = re.compile(r"^(\.(?!ci$|github$).*|build|dist|node_modules|venv|__pyca
 
 # Character classes keep the patterns from finding themselves.
 FORBIDDEN = {
-    "a path of one machine": r"(?<![\w.])/(?:wor[k]|roo[t])/|/tm[p]/kr\b",
+    "a path of one machine": r"(?<![\w.~])/(?:wor[k]|roo[t])/|/tm[p]/kr\b",
     "a package index": r"https?://[^\s\"'<>/]*(?:regist[r]y|py[p]i|mirro[r]|artifactor[y]|nexu[s])[^\s\"'<>/]*",
     "an index option": r"(?:extra-)?inde[x]-url|fin[d]-links|truste[d]-host",
     "an unfinished thought": r"\b(?:TOD[O]|FIXM[E]|XX[X])\b",
@@ -199,7 +200,8 @@ def test_importing_the_root_loads_no_floor_that_is_not_asked_for() -> None:
 def test_the_adapters_and_the_command_are_found_by_their_entry_points() -> None:
     adapters = {entry.name: entry for entry in entry_points(group="kandev_routing_sdk")}
     scripted = {"scripted": "kandev_routing_sdk.testing.scripted.plugin"}
-    assert {"claude": "kandev_routing_claude", "codex": "kandev_routing_codex"} | scripted == {
+    shipped = {name: f"kandev_routing_{name}" for name in ("claude", "codex", "opencode")}
+    assert shipped | scripted == {
         name: entry.load().__name__ for name, entry in adapters.items()
     }
     (command,) = entry_points(group="console_scripts", name="kandev-routing")

@@ -23,7 +23,7 @@ EPILOGUE: Final = examples("kandev-routing doctor", "kandev-routing doctor --ver
 _CONFIG, _STORE, _NOBODY = 78, 73, 69
 _WORST_FIRST: Final = (_CONFIG, _STORE, _NOBODY)
 _DISTRIBUTIONS: Final = (
-    "kandev-routing-sdk", "kandev-routing-claude", "kandev-routing-codex", "sqlalchemy", "pydantic",
+    "kandev-routing-sdk", "kandev-routing-claude", "kandev-routing-codex", "kandev-routing-opencode", "sqlalchemy", "pydantic",
 )  # fmt: skip
 
 
@@ -135,8 +135,10 @@ def _url(url: str) -> str:
 
 def _adapters(registry: Registry) -> Iterator[Finding]:
     for family, adapter in sorted(registry.adapters.items()):
-        transports = ", ".join(adapter.transports)
-        yield Finding("adapter", f"{family}: {adapter.label} ({transports})", facts={"family": family})
+        best, *others = adapter.transports
+        also = f", also {', '.join(others)}" if others else ""
+        facts = {"family": family, "transports": list(adapter.transports)}
+        yield Finding("adapter", f"{family}: {adapter.label} (best transport {best}{also})", facts=facts)
     for broken in registry.broken:
         yield Finding(
             "adapter",
@@ -146,20 +148,30 @@ def _adapters(registry: Registry) -> Iterator[Finding]:
         )
     if not registry.adapters:
         yield Finding(
-            "adapter", "no adapter is installed; install kandev-routing-claude or kandev-routing-codex", _NOBODY
+            "adapter",
+            "no adapter is installed; install kandev-routing-claude, kandev-routing-codex or kandev-routing-opencode",
+            _NOBODY,
         )
 
 
 def _agents(registry: Registry, *, versions: bool) -> Iterator[Finding]:
     from kandev_routing_sdk.cli.agents import found_agents, version_of
 
+    chosen: set[str] = set()  # a profile that names no transport takes the first that is there
     for agent in found_agents(registry, os.environ):
-        facts = {"family": agent.family, "executable": agent.executable, "transport": agent.transport.value}
+        default = agent.executable is not None and agent.family not in chosen
+        facts = {
+            "family": agent.family,
+            "executable": agent.executable,
+            "transport": agent.transport.value,
+            "default": default,
+        }
         if agent.executable is None:
             hint = agent.hint or "install it, or name its command in the profile"
             yield Finding("agent", f"{agent.family} ({agent.transport}): not found; {hint}", remark=True, facts=facts)
             continue
-        text = f"{agent.family} ({agent.transport}): {agent.executable}"
+        chosen.add(agent.family)
+        text = f"{agent.family} ({agent.transport}{', default' if default else ''}): {agent.executable}"
         if versions:
             adapter = registry.get(agent.family)
             said = version_of(agent, adapter.inherits if adapter else (), os.environ)

@@ -109,7 +109,7 @@ def test_doctor_is_content_where_a_run_would_work(world: World, here: Callable[.
     assert 0 == ran.code, ran
     assert "setting: features.dynamic_agent_routing = true (from: file " in ran.out
     assert f"setting: store.url = {world.url} (from: file " in ran.out
-    assert "adapter: scripted: Scripted agent (acp, headless)" in ran.out
+    assert "adapter: scripted: Scripted agent (best transport acp, also headless)" in ran.out
     assert "profile: frontier: sol: can be launched" in ran.out
     assert {} == world.files()
 
@@ -163,9 +163,9 @@ def test_doctor_runs_agents_only_for_their_version(
     _install(world, "/bin/sh", "-c", "echo v1.2.3 $OTHER_API_KEY; touch started")
     world.agent("sol")
     world.configure()
-    assert "agent: acme (acp): /bin/sh\n" in here("doctor").out
+    assert "agent: acme (acp, default): /bin/sh\n" in here("doctor").out
     assert not (world.folder / "started").exists()
-    assert "agent: acme (acp): /bin/sh, v1.2.3\n" in here("doctor", "--versions").out
+    assert "agent: acme (acp, default): /bin/sh, v1.2.3\n" in here("doctor", "--versions").out
 
 
 def test_an_agent_that_hangs_at_its_version_is_ended(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
