@@ -83,3 +83,8 @@ def as_dict(value: JsonValue) -> Mapping[str, JsonValue]:
 def as_dicts(value: JsonValue) -> list[Mapping[str, JsonValue]]:
     """Return the objects of a list."""
     return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def as_list(value: JsonValue) -> list[JsonValue]:
+    """Return a list, else an empty one."""
+    return value if isinstance(value, list) else []

@@ -1,0 +1,123 @@
+"""What Claude's runtime says of requests that fail: the same events headless and, passed on as they are, over ACP (R-EVI-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kandev_routing_claude.failure import (
+    NOTICE_FIELDS,
+    RESULT_FIELDS,
+    Verdict,
+    as_dict,
+    as_dicts,
+    as_int,
+    as_list,
+    as_str,
+    picked,
+    verdict_of,
+)
+from kandev_routing_sdk.spec import Channel, JsonValue, Signal, TurnRecord
+
+Event = Mapping[str, JsonValue]
+
+SYNTHETIC: Final = "<synthetic>"
+"""The model of what the runtime says in place of an answer."""
+
+
+class FailureWatch:
+    """The failures of one turn's requests, as the runtime tells them."""
+
+    def __init__(self) -> None:
+        self.verdict: Verdict | None = None
+        """What the runtime said in place of an answer."""
+        self.unsure = False
+        """Whether a try of a request may have ended inside a response."""
+        self._retry: Signal | None = None
+        """The last retry that nothing has answered yet: evidence, unless the turn recovers."""
+
+    def answered(self) -> None:
+        """A response has begun, so what was retried before is over."""
+        self._retry = None
+
+    def api_retry(self, event: Event, turn: TurnRecord) -> None:
+        """Claude tries again by itself (R-CON-9)."""
+        status = as_int(event.get("error_status"))
+        self.unsure = self.unsure or status is None
+        if as_int(event.get("attempt")) == 0:
+            turn.acknowledged()  # a token is refreshed; no retry
+            return
+        delay = as_int(event.get("retry_delay_ms"))
+        turn.inner_retry(
+            maximum=as_int(event.get("max_retries")), delay_s=None if delay is None else delay / 1000, status=status
+        )
+        data = {"type": "api_retry", **picked(event, ("attempt", "max_retries", "error_status", "error"))}
+        self._retry = Signal(channel=Channel.STDOUT_EVENT, data=data, http_status=status)
+
+    def notice(self, event: Event, turn: TurnRecord) -> None:
+        """The runtime's text in place of an answer: never output."""
+        blocks = as_dicts(as_dict(event.get("message")).get("content"))
+        text = "\n".join(as_str(block.get("text")) or "" for block in blocks).strip()
+        turn.notice(text)
+        data = picked(event, NOTICE_FIELDS)
+        if not data and event.get("is_api_error_message") is not True:
+            return
+        self.verdict = verdict_of(event, text)
+        self.failed_with(self.verdict.status, turn)
+        turn.signal(Signal(channel=Channel.AGENT_NOTICE, text=text, data=data or None, http_status=self.verdict.status))
+
+    def rate_limit(self, info: Event, turn: TurnRecord) -> None:
+        """Healthy turns tell their limits too: only a rejection is evidence."""
+        if info.get("status") != "rejected":
+            return
+        turn.acknowledged()
+        data: dict[str, JsonValue] = {"type": "rate_limit_event", "rate_limit_info": dict(info)}
+        turn.signal(Signal(channel=Channel.STDOUT_EVENT, data=data))
+
+    def result(self, event: Event, turn: TurnRecord) -> Verdict:
+        """A ``result`` that tells of a failure."""
+        text, stop = result_text(event), as_str(event.get("stop_reason"))
+        verdict = verdict_of(event, text)
+        self.failed_with(verdict.status, turn)
+        turn.acknowledged()
+        data = picked(event, RESULT_FIELDS) | ({"stop_reason": stop} if stop == "refusal" else {})
+        turn.signal(Signal(channel=Channel.STDOUT_EVENT, text=text, data=data, http_status=verdict.status))
+        return self.verdict or verdict
+
+    def failed_with(self, status: int | None, turn: TurnRecord) -> None:
+        """The pending retry belongs to the failure only if it tells of the same one."""
+        retry, self._retry = self._retry, None
+        if retry is not None and status in {None, retry.http_status}:
+            turn.signal(retry)
+        if status is not None:
+            turn.http_status(status)
+
+
+def is_notice(event: Event) -> bool:
+    """Whether an ``assistant`` event is the runtime's and not the model's."""
+    return as_dict(event.get("message")).get("model") == SYNTHETIC or event.get("is_api_error_message") is True
+
+
+def result_failed(event: Event) -> bool:
+    """Whether a ``result`` tells of a failure; a failed request has ``subtype: "success"``."""
+    refused = event.get("stop_reason") == "refusal"
+    return event.get("is_error") is True or event.get("subtype") != "success" or refused
+
+
+def result_text(event: Event) -> str:
+    """The last words of a ``result``."""
+    errors = (error for error in as_list(event.get("errors")) if isinstance(error, str))
+    return as_str(event.get("result")) or "; ".join(errors)
+
+
+def tokens(usage: Event) -> tuple[int, int]:
+    """Tokens in, cached ones included, and out."""
+    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    return sum(as_int(usage.get(name)) or 0 for name in names), as_int(usage.get("output_tokens")) or 0
+
+
+def note_denials(event: Event, turn: TurnRecord) -> None:
+    """Say which tools nobody gave leave for."""
+    denied = {as_str(entry.get("tool_name")) or "a tool" for entry in as_dicts(event.get("permission_denials"))}
+    if denied:
+        turn.notice(f"permission denied: {', '.join(sorted(denied))}")
