@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from kandev_routing_claude import ClaudeAdapter
-from kandev_routing_claude.extractor import ClaudeExtractor
 from kandev_routing_codex import CodexAdapter
-from kandev_routing_codex.extractor import CodexExtractor
+from kandev_routing_opencode import OpenCodeAdapter
+from kandev_routing_sdk.acp.early import EarlyTurn
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_source
@@ -22,7 +22,19 @@ from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord, TurnReport
 from kandev_routing_sdk.evidence.updates import AgentUpdate
 from kandev_routing_sdk.process.child import ExitStatus
 from kandev_routing_sdk.process.endings import launch_failed, note_exit, settle
-from kandev_routing_sdk.spec import AgentAdapter, Exited, StderrLine, StdoutLine
+from kandev_routing_sdk.spec import (
+    AcpFrame,
+    AgentAdapter,
+    AgentEvent,
+    Exited,
+    Extractor,
+    LaunchPlan,
+    StderrLine,
+    StdoutLine,
+    Transport,
+    as_object,
+    as_text,
+)
 from kandev_routing_sdk.types import AttemptOutcome, Delivery
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
@@ -40,13 +52,22 @@ class Replayed:
     updates: tuple[AgentUpdate, ...]
 
 
+ADAPTERS = {"claude": ClaudeAdapter(), "codex": CodexAdapter(), "opencode": OpenCodeAdapter()}
+
+
 def adapter_of(cli: str) -> AgentAdapter:
-    return ClaudeAdapter() if cli == "claude" else CodexAdapter()
+    """``claude-agent-acp`` and the like are ways to drive a family."""
+    return next(adapter for family, adapter in ADAPTERS.items() if family in cli)
+
+
+def extractor_of(record: dict[str, Any]) -> Extractor:
+    plan = LaunchPlan(Transport(record["mode"]), ("agent",), {}, Path(), None, None)
+    return adapter_of(record["cli"]).extractor(plan)
 
 
 def full_catalogue() -> Catalogue:
-    """The neutral rules and those of both adapters."""
-    own = [RuleSource(name=r.name, text=r.text) for a in (ClaudeAdapter(), CodexAdapter()) for r in a.rules()]
+    """The neutral rules and those of all adapters."""
+    own = [RuleSource(name=r.name, text=r.text) for a in ADAPTERS.values() for r in a.rules()]
     return Catalogue.load([neutral_source(), *own], verify=False)
 
 
@@ -68,14 +89,18 @@ def lines_of(record: dict[str, Any]) -> Iterator[StdoutLine | StderrLine]:
 
 
 def replay(record: dict[str, Any], catalogue: Catalogue, when: datetime = WHEN) -> Replayed:
-    """Play a recording as the process floor would."""
+    """Play a recording as the process floor, or that of ACP, would."""
     updates: list[AgentUpdate] = []
-    context = TurnContext(family=record["cli"], local_zone="UTC" if record["cli"] == "codex" else None)
+    family = adapter_of(record["cli"]).family
+    context = TurnContext(family=family, local_zone="UTC" if family == "codex" else None)
     turn = TurnRecord(context, Sanitiser(), updates.append)
     if record.get("spawn_error"):
         launch_failed(turn, ExecutableNotFound(f"no executable {record['cli']!r} on this machine"))
         return _judged(turn, catalogue, when, updates, finished=True)
-    extractor = ClaudeExtractor() if record["cli"] == "claude" else CodexExtractor()
+    extractor = extractor_of(record)
+    if record["mode"] == "acp":
+        finished = _converse(record, extractor, turn)
+        return _judged(turn, catalogue, when, updates, finished=finished)
     turn.sent()
     for line in lines_of(record):
         extractor.receive(line, turn)
@@ -86,6 +111,47 @@ def replay(record: dict[str, Any], catalogue: Catalogue, when: datetime = WHEN) 
     if finished:
         settle(turn, asked_to_cancel=False, otherwise="no_result")
     return _judged(turn, catalogue, when, updates, finished=finished)
+
+
+def _converse(record: dict[str, Any], extractor: Extractor, turn: TurnRecord) -> bool:
+    """Play an ACP conversation; whether its turn came to an end before the recorder ended it."""
+    early = EarlyTurn(turn)
+    current: TurnRecord = early
+    asked: dict[object, str] = {}
+    events = [(t, direction, message) for t, direction, message in record["frames"]]
+    events += [(t, "stderr", line) for t, line in record["stderr_lines"]]
+    for _, direction, message in sorted(events, key=lambda entry: entry[0]):
+        if direction == "out":
+            if "method" in message and "id" in message:
+                asked[message["id"]] = message["method"]
+            if message.get("method") == "session/prompt":
+                early.close()
+                current = turn
+                turn.sent()
+        else:
+            extractor.receive(_acp_event(direction, message, asked, turn), current)
+    cancelled = record.get("action") == "cancel"
+    if record["how"] == "eof":
+        note_exit(turn, ExitStatus(record["exit_code"], record["signal"]), eof=True)
+        extractor.receive(Exited(record["exit_code"], record["signal"]), current)
+        settle(turn, asked_to_cancel=cancelled, otherwise="agent_exited")
+    elif turn.ended:
+        settle(turn, asked_to_cancel=cancelled, otherwise="no_result")
+    else:
+        extractor.receive(Exited(None, stopped=True), current)
+        return False
+    return True
+
+
+def _acp_event(direction: str, message: Any, asked: dict[object, str], turn: TurnRecord) -> AgentEvent:
+    if direction == "stderr":
+        return StderrLine(message)
+    if "method" in message:
+        return AcpFrame(message)
+    method = asked.get(message.get("id"))
+    if method == "session/new" and "result" in message:
+        turn.session(as_text(as_object(message["result"]).get("sessionId")))
+    return AcpFrame(message, request=method)
 
 
 def _judged(

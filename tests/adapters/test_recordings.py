@@ -17,9 +17,19 @@ def catalogue() -> Catalogue:
     return full_catalogue()
 
 
-@pytest.mark.parametrize("cli", ["claude", "codex"])
-def test_nearly_every_recording_comes_out_right_and_none_is_repeated_wrongly(cli: str, catalogue: Catalogue) -> None:
-    cases = {name: expected for name, expected in expectations().items() if name.startswith(cli)}
+KINDS = [
+    "claude/headless",
+    "claude-agent-acp/acp",
+    "codex/headless",
+    "codex-acp/acp",
+    "opencode/headless",
+    "opencode/acp",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nearly_every_recording_comes_out_right_and_none_is_repeated_wrongly(kind: str, catalogue: Catalogue) -> None:
+    cases = {name: expected for name, expected in expectations().items() if name.startswith(f"{kind}/")}
     wrong: dict[str, list[str]] = {}
     unsafe: list[str] = []
     for name, expected in cases.items():
@@ -30,7 +40,7 @@ def test_nearly_every_recording_comes_out_right_and_none_is_repeated_wrongly(cli
         if expected["automatic"] == "no" and replayed.automatic:
             unsafe.append(name)
     score = 1 - len(wrong) / len(cases)
-    print(f"{cli}: {len(cases) - len(wrong)} of {len(cases)} recordings right ({score:.1%})")
+    print(f"{kind}: {len(cases) - len(wrong)} of {len(cases)} recordings right ({score:.1%})")
     for name, found in wrong.items():
         print(f"  {name}: {'; '.join(found)}")
     assert [] == unsafe
