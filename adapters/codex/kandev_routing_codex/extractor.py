@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from kandev_routing_codex.failures import PATIENCE
+from kandev_routing_codex.tools import FAILED_TOOL, TOOLS
 from kandev_routing_codex.wording import before_response, retry_of, status_of
 from kandev_routing_sdk.spec import (
     AgentEvent,
@@ -21,17 +23,6 @@ from kandev_routing_sdk.spec import (
 Event = Mapping[str, JsonValue]
 
 _GAP: Final = "\n\n"
-_TOOLS: Final[Mapping[str, str]] = {
-    "command_execution": "shell",
-    "file_change": "edit",
-    "mcp_tool_call": "mcp",
-    "web_search": "web search",
-    "collab_tool_call": "subagent",
-    "image_view": "image",
-    "image_generation": "image",
-}
-"""Item types that are tools, and how they are shown: never with their arguments, which may hold secrets."""
-_FAILED: Final = frozenset({"failed", "declined"})
 _NOISE: Final = ("Reading additional input from stdin",)
 _OWN_ERROR: Final = "ERROR: "
 
@@ -51,6 +42,7 @@ class CodexExtractor:
         self._pending: Signal | None = None
         """The last error that is no verdict yet."""
         self._started = self._ended = self._failed = False
+        self._waits = 0
         self._handlers: Final[Mapping[str, Callable[[Event, TurnRecord], None]]] = {
             "thread.started": self._thread,
             "turn.started": self._turn_started,
@@ -132,19 +124,28 @@ class CodexExtractor:
         turn.failed("error")
 
     def _error(self, event: Event, turn: TurnRecord) -> None:
-        """A retry, or the cause that ``turn.failed`` repeats. Never the end."""
+        """A retry, or the cause that ``turn.failed`` repeats. Never the end, but it may be the last that is heard."""
         message = _str(event.get("message"))
         retry = retry_of(message)
         status = status_of(retry.cause if retry else message)
-        if retry is None:
-            turn.acknowledged()
-        elif retry.maximum is not None:
-            turn.inner_retry(maximum=retry.maximum, status=status)
-        # else it waits for the network, for ever: nobody has answered, so nothing is acknowledged
-        if retry is not None:
-            self._unsure = self._unsure or not before_response(retry.cause)
         data: dict[str, JsonValue] = {"type": "error", "message": message}
         self._pending = Signal(channel=Channel.STDOUT_EVENT, text=message, data=data, http_status=status)
+        if retry is None:
+            turn.acknowledged()
+            return
+        self._unsure = self._unsure or not before_response(retry.cause)
+        if retry.maximum is not None:
+            turn.inner_retry(maximum=retry.maximum, status=status)
+        else:
+            self._wait(turn)
+
+    def _wait(self, turn: TurnRecord) -> None:
+        """It waits for the network, for ever (R-CON-9). Nobody has answered, so nothing is acknowledged."""
+        self._waits += 1
+        if self._waits == PATIENCE and self._pending is not None:
+            self._say_failure(self._pending, turn)
+            self._ended = self._failed = True
+            turn.abandoned("reconnecting")
 
     def _item(self, event: Event, turn: TurnRecord) -> None:
         item = event.get("item")
@@ -181,14 +182,14 @@ class CodexExtractor:
             self._unfinished[item_id] = text
 
     def _tool(self, kind: str, item_id: str, item: Event, turn: TurnRecord, *, done: bool) -> None:
-        if kind not in _TOOLS:
+        if kind not in TOOLS:
             turn.incomplete()  # a newer Codex's item: what it does is not known
         if item_id not in self._tools:
             self._tools.add(item_id)
             name = _str(item.get("tool"))
-            turn.tool_call(item_id, f"{_TOOLS.get(kind, kind)} {name}".strip())
+            turn.tool_call(item_id, f"{TOOLS.get(kind, kind)} {name}".strip())
         if done:
-            turn.tool_result(item_id, ok=_str(item.get("status")) not in _FAILED)
+            turn.tool_result(item_id, ok=_str(item.get("status")) not in FAILED_TOOL)
 
     def _exited(self, turn: TurnRecord) -> None:
         self._flush(turn)

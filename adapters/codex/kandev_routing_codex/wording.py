@@ -1,4 +1,4 @@
-"""The sentences in which ``codex exec --json`` reports a failed request: it has no labels there."""
+"""The sentences in which Codex reports a failed request: ``exec --json`` has no labels, and its ACP agents few."""
 
 from __future__ import annotations
 
@@ -34,6 +34,12 @@ _BEFORE_RESPONSE: Final = re.compile(
     r")",
     re.IGNORECASE,
 )
+_BROKEN: Final = re.compile(
+    r"\A(?:stream disconnected before completion:|connection failed:)?\s*"
+    r"(?:stream closed\b|transport error\b|idle timeout\b|(?:operation|request) timed out\b|error decoding\b|network error\b)"
+    r"|\AReconnecting\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +68,8 @@ def status_of(message: str) -> int | None:
 def before_response(message: str) -> bool:
     """Whether the sentence proves that the request ended before a response began."""
     return _BEFORE_RESPONSE.match(message) is not None
+
+
+def broken_off(message: str) -> bool:
+    """Whether the sentence says that a response ended in the middle, or does not say how it ended."""
+    return _BROKEN.match(message) is not None
