@@ -60,6 +60,9 @@ def settle(turn: TurnRecord, *, asked_to_cancel: bool, otherwise: str) -> None:
     if outcome is AttemptOutcome.SUCCESS and (turn.effects.any_activity or not asked_to_cancel):
         return  # some agents answer a cancel with an empty `end_turn`
     if asked_to_cancel:
+        if outcome is not AttemptOutcome.CANCELLED:  # its agent said something else of it, or nothing
+            data: dict[str, JsonValue] = {"stopReason": "cancelled"}
+            turn.signal(Signal(channel=Channel.AGENT_NOTICE, text="the turn was cancelled", data=data))
         turn.cancelled()
     elif outcome is AttemptOutcome.CANCELLED:
         turn.failed("cancelled")

@@ -106,10 +106,11 @@ class StandardAcpExtractor:
         if reason in GOOD_STOPS:
             turn.succeeded(reason)
         elif reason == "cancelled":
+            self._note_stop(reason, turn)
             turn.cancelled()
         elif reason == "refusal":
-            turn.signal(Signal(channel=Channel.ACP_UPDATE, text="stop reason: refusal", data={"stopReason": "refusal"}))
-            turn.failed("refusal")
+            self._note_stop(reason, turn)
+            turn.failed(reason)
         else:
             turn.incomplete()
             turn.failed("unknown_stop_reason")
@@ -138,6 +139,10 @@ class StandardAcpExtractor:
                 data=error.get("data"),
             )
         )
+
+    @staticmethod
+    def _note_stop(reason: str, turn: TurnRecord) -> None:
+        turn.signal(Signal(channel=Channel.ACP_UPDATE, text=f"stop reason: {reason}", data={"stopReason": reason}))
 
     def finish(self, turn: TurnRecord) -> None:
         """Show what was held back as a possible replay."""

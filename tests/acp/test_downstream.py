@@ -330,7 +330,7 @@ async def test_cancel_is_passed_on_and_answered(tmp_path: Path) -> None:
     report = driven.report()
     assert (AttemptOutcome.CANCELLED, "x") == (report.outcome, report.text)
     assert "cancel" in {e["event"] for e in agent.log}
-    assert [] == list(report.evidence.signals)
+    assert [{"stopReason": "cancelled"}] == [signal.data for signal in report.evidence.signals]
 
 
 async def test_cancel_ends_an_agent_that_does_not_listen(tmp_path: Path) -> None:
