@@ -125,9 +125,9 @@ def test_a_missing_executable_is_told_with_the_way_out(family: str, machine: Mac
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_discover_finds_what_is_on_path(family: str, machine: Machine) -> None:
-    (found,) = ADAPTERS[family].discover(machine.environ)
+    found, *_ = ADAPTERS[family].discover(machine.environ)
     assert (str(machine.bin / family), "") == (found.executable, found.hint)
-    (missing,) = ADAPTERS[family].discover({"PATH": str(machine.work)})
+    missing, *_ = ADAPTERS[family].discover({"PATH": str(machine.work)})
     assert (None, ()) == (missing.executable, missing.version_argv)
     assert "npm install" in missing.hint
 
@@ -227,7 +227,6 @@ def test_local_times_have_a_zone_only_if_it_is_known(tmp_path: Path) -> None:
 # What is refused -----------------------------------------------------------------------------------------------------
 
 WRONG: list[tuple[str, str, dict[str, Any]]] = [
-    ("claude", "transport", {"transport": "acp"}),
     ("claude", "mode", {"mode": "yolo"}),
     ("claude", "model", {"model": "--dangerously-skip-permissions"}),
     ("claude", "fallback_model", {"fallback_model": " "}),

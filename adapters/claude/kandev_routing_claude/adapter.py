@@ -2,49 +2,51 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import ClassVar
 
-from kandev_routing_claude.binding import resolve
+from kandev_routing_claude import acp_launch
+from kandev_routing_claude.acp_extractor import ClaudeAcpExtractor
+from kandev_routing_claude.binding import KINDS, Resolved, resolve
 from kandev_routing_claude.extractor import ClaudeExtractor
-from kandev_routing_claude.launch import INHERITS, INSTALL_HINT, MCP_SECRETS, arguments, environment
+from kandev_routing_claude.launch import INHERITS, MCP_SECRETS, arguments, environment
 from kandev_routing_claude.validation import problems
+from kandev_routing_claude.ways import WAYS, transport_of
 from kandev_routing_sdk.spec import (
     AgentAdapter,
     ConcreteProfile,
     Extractor,
     FoundAgent,
+    LaunchError,
     LaunchPlan,
     LaunchRequest,
     Problem,
     RuleText,
     Transport,
-    find_executable,
+    choose_way,
+    discovered,
     mcp_secrets,
-    require_executable,
 )
-
-EXECUTABLE = "claude"
 
 
 class ClaudeAdapter(AgentAdapter):
-    """Claude Code, headless: ``claude -p`` with its stream of events (R-PLG-3)."""
+    """Claude Code: headless as ``claude -p`` with its stream of events, or over ACP as ``claude-agent-acp`` (R-PLG-3)."""
 
     family: ClassVar[str] = "claude"
     label: ClassVar[str] = "Claude Code"
-    transports: ClassVar[tuple[Transport, ...]] = (Transport.HEADLESS,)
+    transports: ClassVar[tuple[Transport, ...]] = tuple(way.transport for way in WAYS)
     inherits: ClassVar[tuple[str, ...]] = INHERITS
 
     def plan(self, request: LaunchRequest) -> LaunchPlan:
         """Resolve a launch; see :meth:`AgentAdapter.plan`."""
         environ = environment(request)
-        name = request.profile.command[0] if request.profile.command else EXECUTABLE
-        executable = require_executable(name, environ, request.cwd, hint=INSTALL_HINT)
+        chosen = choose_way(dataclasses.replace(request, environ=environ), WAYS)
         resolved = resolve(request, environ)
-        return LaunchPlan(
-            transport=Transport.HEADLESS,
-            argv=(executable, *arguments(request)),
+        plan = LaunchPlan(
+            transport=chosen.transport,
+            argv=chosen.argv,
             environ=environ,
             cwd=request.cwd,
             descriptor=resolved.descriptor,
@@ -53,22 +55,41 @@ class ClaudeAdapter(AgentAdapter):
             secrets=mcp_secrets(request.profile, *MCP_SECRETS),
             resumed=request.resume_session_id is not None,
         )
+        if chosen.transport is Transport.HEADLESS:
+            return dataclasses.replace(plan, argv=(*chosen.argv, *arguments(request)))
+        return _over_acp(plan, request, resolved)
 
     def extractor(self, plan: LaunchPlan) -> Extractor:
         """Return a fresh extractor for one turn."""
-        del plan
-        return ClaudeExtractor()
+        if plan.transport is Transport.HEADLESS:
+            return ClaudeExtractor()
+        return ClaudeAcpExtractor(credential_kinds=KINDS.get(plan.descriptor.mechanism) if plan.descriptor else None)
 
     def validate(self, profile: ConcreteProfile) -> Sequence[Problem]:
-        """Return what is wrong with a profile of this family."""
-        return tuple(problems(profile))
+        """Return what is wrong with a profile of this family, for the transport that it is written for."""
+        return tuple(problems(profile, transport_of(profile)))
 
     def rules(self) -> Sequence[RuleText]:
         """Return the family's catalogue rules."""
         return (RuleText(f"{__package__}/rules.toml", files(__package__).joinpath("rules.toml").read_text("utf-8")),)
 
     def discover(self, environ: Mapping[str, str]) -> Sequence[FoundAgent]:
-        """Return where ``claude`` is, starting nothing."""
-        found = find_executable(EXECUTABLE, environ)
-        version = () if found is None else (found, "--version")
-        return (FoundAgent(self.family, found, Transport.HEADLESS, version, "" if found else INSTALL_HINT),)
+        """Return where ``claude`` and ``claude-agent-acp`` are, starting nothing."""
+        return discovered(self.family, WAYS, environ)
+
+
+def _over_acp(plan: LaunchPlan, request: LaunchRequest, resolved: Resolved) -> LaunchPlan:
+    """Add what claude-agent-acp is told.
+
+    Raises:
+        LaunchError: the profile was written for a headless Claude, and only claude-agent-acp is here.
+    """
+    profile = request.profile
+    if transport_of(profile) is not Transport.ACP:
+        for problem in problems(profile, Transport.ACP):
+            raise LaunchError(
+                f"only claude-agent-acp is installed, and for it profile {profile.id!r} is wrong: {problem}"
+            )
+    # its own idea of the model comes from this variable, else it would set another one than the session's
+    environ = {**plan.environ, "ANTHROPIC_MODEL": profile.model} if profile.model else plan.environ
+    return dataclasses.replace(plan, environ=environ, acp=acp_launch.settings(profile, resolved.default_mode))

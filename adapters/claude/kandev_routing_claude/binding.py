@@ -23,6 +23,22 @@ class Resolved:
     provider_id: str | None
     descriptor: CredentialBindingDescriptor | None
     model_id: str | None
+    default_mode: str | None = None
+    """The mode that Claude's settings files choose."""
+
+
+KINDS: Final[Mapping[str, frozenset[str]]] = {
+    "api_key": frozenset({"api_key", "gateway"}),
+    "auth_token": frozenset({"api_key", "gateway"}),
+    "oauth": frozenset({"account"}),
+    "bearer_token": frozenset({"external"}),
+    "aws_keys": frozenset({"external"}),
+    "aws_profile": frozenset({"external"}),
+    "google_credentials": frozenset({"external"}),
+    "foundry_key": frozenset({"external"}),
+}
+"""How claude-agent-acp may say that it signs in (``_auth/status_update``) with a credential of each mechanism. It says "not logged
+in" of a token in the environment, which contradicts nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +89,7 @@ def resolve(request: LaunchRequest, environ: Mapping[str, str]) -> Resolved:
     launch = _Launch(request, environ)
     model = request.profile.model or launch.get("ANTHROPIC_MODEL") or launch.settings.model or None
     if not launch.settings.readable:
-        return Resolved(None, None, model)
+        return Resolved(None, None, model, launch.settings.default_mode)
     if launch.on("CLAUDE_CODE_USE_BEDROCK"):
         provider, scope, credential = _bedrock(launch)
     elif launch.on("CLAUDE_CODE_USE_VERTEX"):
@@ -82,7 +98,7 @@ def resolve(request: LaunchRequest, environ: Mapping[str, str]) -> Resolved:
         provider, scope, credential = _foundry(launch)
     else:
         provider, scope, credential = _messages(launch)
-    return Resolved(provider, _descriptor(request, credential, scope), model)
+    return Resolved(provider, _descriptor(request, credential, scope), model, launch.settings.default_mode)
 
 
 _Found = tuple[str | None, str | None, _Credential | None]
@@ -149,7 +165,7 @@ def _foundry(launch: _Launch) -> _Found:
         launch, "ANTHROPIC_FOUNDRY_BASE_URL", "microsoft-foundry", f"resource {resource}" if resource else None
     )
     key = "ANTHROPIC_FOUNDRY_API_KEY"
-    credential = _from_variable(launch, key, "api_key") if launch.get(key) else None
+    credential = _from_variable(launch, key, "foundry_key") if launch.get(key) else None
     return provider, scope, credential if trusted else None
 
 

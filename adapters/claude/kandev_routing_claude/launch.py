@@ -1,18 +1,15 @@
-"""The command line and the environment of a headless Claude."""
+"""The command line of a headless Claude, and the environment of either transport's."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Final
 
-from kandev_routing_sdk.spec import JsonValue, LaunchRequest
+from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, LaunchRequest
 
-INSTALL_HINT: Final = (
-    "install Claude Code (npm install -g @anthropic-ai/claude-code) so that it is on PATH, "
-    "or set `command` in the profile"
-)
 MCP_SECRETS: Final = ("env", "headers")
 """Where an MCP server has secrets; they travel on the command line."""
 
@@ -36,7 +33,13 @@ INHERITS: Final = (
 _CLOUD: Final = ("AWS_*", "CLOUD_ML_REGION", "VERTEX_REGION_*", "GOOGLE_*")
 _SWITCHES: Final = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX")
 _OF_ANOTHER_SESSION: Final = frozenset(
-    {"CLAUDE_CODE_ENTRYPOINT", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_SSE_PORT", "CLAUDE_CODE_PARENT_SESSION_ID"}
+    {
+        "CLAUDE_AGENT_ACP_PROTOCOL",
+        "CLAUDE_CODE_ENTRYPOINT",
+        "CLAUDE_CODE_PARENT_SESSION_ID",
+        "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_CODE_SSE_PORT",
+    }
 )
 
 DEFAULT_MODE: Final = "default"
@@ -62,10 +65,9 @@ PERMISSION_KEYS: Final[Mapping[str, str]] = {
 
 
 def arguments(request: LaunchRequest) -> list[str]:
-    """Return what follows the executable. Values are joined to their flags, so that none is taken for a flag."""
+    """Return what follows the command. Values are joined to their flags, so that none is taken for a flag."""
     profile = request.profile
     argv = [
-        *(profile.command or ())[1:],
         "-p",
         "--output-format=stream-json",
         "--verbose",
@@ -77,8 +79,7 @@ def arguments(request: LaunchRequest) -> list[str]:
         argv.append(f"--fallback-model={profile.fallback_model}")
     if profile.mode and profile.mode != DEFAULT_MODE:
         argv.append(f"--permission-mode={profile.mode}")
-    if profile.permissions:
-        rules = {PERMISSION_KEYS[name]: value for name, value in profile.permissions.items()}
+    if rules := permission_rules(profile):
         argv.append(f"--settings={_json({'permissions': rules})}")
     argv += [f"{OPTION_FLAGS[name]}={_text(value)}" for name, value in profile.options.items()]
     if profile.mcp:
@@ -99,6 +100,32 @@ def environment(request: LaunchRequest) -> dict[str, str]:
         or (name not in _OF_ANOTHER_SESSION and (cloud or not any(fnmatchcase(name, pattern) for pattern in _CLOUD)))
     }
     return kept | {name: value for name, value in QUIET.items() if name not in own}
+
+
+def permission_rules(profile: ConcreteProfile) -> dict[str, JsonValue]:
+    """Return ``permissions`` as Claude's settings have them."""
+    return {PERMISSION_KEYS[name]: value for name, value in profile.permissions.items() if name in PERMISSION_KEYS}
+
+
+def numbered(value: JsonValue) -> int | float | None:
+    """Return a number that may be written as text; None when there is none.
+
+    Raises:
+        ValueError: it is no number.
+    """
+    if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)):
+        return value
+    number = float(value) if isinstance(value, str) else math.nan
+    if not math.isfinite(number):
+        raise ValueError("no number")
+    return int(number) if number.is_integer() else number
+
+
+def listed(value: JsonValue) -> list[JsonValue] | None:
+    """Return a list that may be written as text with commas; None when there is none."""
+    if value is None or isinstance(value, list):
+        return value
+    return [part.strip() for part in str(value).split(",") if part.strip()]
 
 
 def _json(value: JsonValue) -> str:

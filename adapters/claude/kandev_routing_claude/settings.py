@@ -28,6 +28,7 @@ class Settings:
     model: str | None = None
     api_key_helper: str | None = None
     """The file that names the helper; the helper's command line is not read."""
+    default_mode: str | None = None
     readable: bool = True
     """False: one of the files is there and cannot be understood, so nothing can be proven."""
 
@@ -42,7 +43,7 @@ def read_settings(config_dir: Path, cwd: Path, args: Sequence[str], managed: Seq
     documents += [(str(path), _read(path)) for path in managed if path.is_file()]
     env: dict[str, str] = {}
     sources: dict[str, str | None] = {}
-    model = helper = None
+    model = helper = mode = None
     for source, document in documents:
         content = document or {}
         own = content.get("env")
@@ -50,9 +51,13 @@ def read_settings(config_dir: Path, cwd: Path, args: Sequence[str], managed: Seq
             env[name], sources[name] = str(value), source
         chosen = content.get("model")
         model = chosen if isinstance(chosen, str) else model
+        permissions = content.get("permissions")
+        chosen = permissions.get("defaultMode") if isinstance(permissions, dict) else None
+        mode = chosen if isinstance(chosen, str) else mode
         if content.get("apiKeyHelper"):
             helper = source or ""
-    return Settings(env, sources, model, helper, readable=all(document is not None for _, document in documents))
+    readable = all(document is not None for _, document in documents)
+    return Settings(env, sources, model, helper, mode, readable)
 
 
 def _flag_values(args: Sequence[str], flag: str) -> list[str]:

@@ -1,0 +1,293 @@
+"""Reads what ``claude-agent-acp`` says, and the events of its inner Claude, which it passes on when asked (R-EVI-1, R-EVI-6)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from kandev_routing_claude.failure import Verdict, as_dict, as_dicts, as_int, as_str, spoken_by_runtime
+from kandev_routing_claude.held import Held, HeldMessage
+from kandev_routing_claude.stderr import worth_keeping
+from kandev_routing_claude.watch import (
+    Event,
+    FailureWatch,
+    is_notice,
+    note_denials,
+    result_failed,
+    result_text,
+    tokens,
+)
+from kandev_routing_sdk.spec import (
+    AcpFrame,
+    AgentEvent,
+    Channel,
+    Exited,
+    Frame,
+    JsonValue,
+    Phase,
+    Signal,
+    TurnRecord,
+    TypedFailure,
+    TypedFailureExtractor,
+    as_object,
+    as_text,
+)
+
+EVENTS: Final[tuple[JsonValue, ...]] = (
+    {"type": "system", "subtype": "api_retry"},
+    {"type": "assistant"},
+    {"type": "rate_limit_event"},
+    {"type": "result"},
+)
+"""Which events of the inner Claude are asked for (``_meta.claudeCode.emitRawSDKMessages``): what says more than ACP does."""
+
+_AUTH_REQUIRED: Final = -32000
+_PREFIX: Final = "Internal error: "
+_SPEAKS: Final = frozenset({"tool_call", "tool_call_update", "agent_thought_chunk", "plan", "plan_update"})
+"""Updates after which a message that was held is known to be the model's: it went on."""
+_REMARK: Final = re.compile(r"\*\*(?:Model fallback|Fast mode turned off|Auto mode unavailable)\b")
+"""What claude-agent-acp says itself, as a message without an id."""
+_SAID_STATUS: Final = re.compile(r"\bAPI Error: (\d{3})\b|\brejected \((\d{3})\)")
+_NEVER_CONNECTED: Final = re.compile(
+    r"\((?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)\)|\bFailedToOpenSocket\b"
+)
+_LIMIT: Final = re.compile(r"(?i)\byou(?:['’]ve| have) (?:hit|reached) your\b|\bout of (?:extra )?usage\b")
+_REFUSALS: Final = frozenset(
+    {
+        "account_on_hold",
+        "authentication_failed",
+        "billing_error",
+        "invalid_request",
+        "model_not_found",
+        "oauth_org_not_allowed",
+        "verification_required",
+    }
+)
+"""``errorKind``s of a request that was refused as a whole."""
+_REFUSED: Final = frozenset({"access", "limit", "request"})
+"""Categories of a typed failure that mean the same, if no token was used."""
+
+
+class ClaudeAcpExtractor(TypedFailureExtractor):
+    """One turn of one claude-agent-acp. No I/O, no clock.
+
+    It works without the inner Claude's events too (an older agent passes none on), from the error's ``errorKind`` and words; they
+    are just more: the status, the label and the tokens of the failed request, every retry, the exact reset of a limit.
+    """
+
+    def __init__(self, *, credential_kinds: Collection[str] | None = None) -> None:
+        super().__init__(credential_kinds=credential_kinds)
+        self._watch = FailureWatch()
+        self._held = HeldMessage()
+        self._notices: set[str] = set()
+        """Ids of messages that the inner Claude named as its own."""
+        self._begun = False
+        """Whether a response is known to have begun: then what was seen may not be all (R-SAFE-7)."""
+        self._shown = False
+        self._thought = False
+        self._last_words = ""
+        """The answer as the inner Claude's ``result`` repeats it."""
+
+    # Events -------------------------------------------------------------------------------------------------------------
+
+    def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
+        """Interpret one event."""
+        if isinstance(event, AcpFrame) and _goes_on(event.message):
+            self._say(self._held.take(), turn)
+        super().receive(event, turn)
+
+    def on_message_chunk(self, update: Frame, text: str, turn: TurnRecord) -> None:
+        """A piece of the answer, or the runtime's words in its place."""
+        message_id = as_text(update.get("messageId"))
+        meta = as_object(as_object(update.get("_meta")).get("claudeCode"))
+        if message_id and message_id in self._notices:
+            return  # said already, with its labels
+        if as_text(meta.get("parentToolUseId")):
+            turn.acknowledged()  # a subagent's, which is no answer to the user
+        elif as_text(meta.get("kind")) or (not message_id and _REMARK.match(text)):
+            turn.notice(text)
+        else:
+            for piece in self._held.receive(message_id, text):
+                self._say(piece, turn)
+            turn.acknowledged()
+
+    def on_usage(self, update: Frame, turn: TurnRecord) -> None:
+        """How full the context is: from the first event of a response on."""
+        super().on_usage(update, turn)
+        meta = as_object(update.get("_meta"))
+        if model := as_text(meta.get("_claude/model")):
+            turn.served_model(model)
+        self._watch.rate_limit(as_object(meta.get("_claude/rateLimit")), turn)
+        if (as_int(update.get("used")) or 0) > 0:
+            self._begin()
+
+    def on_notification(self, method: str, params: Frame, turn: TurnRecord) -> None:
+        """The inner Claude's events, among others."""
+        if method == "_claude/sdkMessage":
+            self._inner(as_dict(params.get("message")), turn)
+        else:
+            super().on_notification(method, params, turn)
+
+    def on_stderr(self, text: str, turn: TurnRecord) -> None:
+        """A line of the log that claude-agent-acp writes; it may quote the conversation, so little of it is kept."""
+        before_prompt = turn.phase in {Phase.PROCESS_START, Phase.AUTH_CHECK, Phase.SESSION_INIT}
+        if worth_keeping(text, before_prompt=before_prompt):
+            super().on_stderr(text, turn)
+
+    # The inner Claude ---------------------------------------------------------------------------------------------------
+
+    def _inner(self, event: Event, turn: TurnRecord) -> None:
+        match event.get("type"):
+            case "system" if event.get("subtype") == "api_retry":
+                self._watch.api_retry(event, turn)
+            case "assistant":
+                self._assistant(event, turn)
+            case "rate_limit_event":
+                self._watch.rate_limit(as_dict(event.get("rate_limit_info")), turn)
+            case "result":
+                self._result(event, turn)
+
+    def _assistant(self, event: Event, turn: TurnRecord) -> None:
+        message = as_dict(event.get("message"))
+        message_id = as_str(message.get("id")) or as_str(event.get("uuid")) or ""
+        turn.acknowledged()
+        if as_str(event.get("parent_tool_use_id")) is not None:
+            return  # a subagent's: its tool tells of it
+        if is_notice(event):
+            self._notices.add(message_id)
+            if self._held.holds(message_id):
+                self._held.take()
+            self._watch.notice(event, turn)
+            return
+        if self._held.holds(message_id):
+            self._say(self._held.take(), turn)
+        self._begin()
+        if model := as_str(message.get("model")):
+            turn.served_model(model)
+        hidden = any(
+            as_str(b.get("type")) in {"thinking", "redacted_thinking"} for b in as_dicts(message.get("content"))
+        )
+        if hidden and not self._thought:
+            turn.thinking("")
+
+    def _result(self, event: Event, turn: TurnRecord) -> None:
+        used = tokens(as_dict(event.get("usage")))
+        if sum(used):
+            turn.usage(*used)
+            self._begin()
+        note_denials(event, turn)
+        if not result_failed(event):
+            self._last_words = result_text(event)
+            return
+        verdict = self._watch.result(event, turn)
+        self._watch.verdict = verdict
+        if turn.ended:
+            self._judge_observation(turn, complete=verdict.before_response)  # it came after the agent's own word
+
+    # How it ends --------------------------------------------------------------------------------------------------------
+
+    def on_error(self, request: str, error: Frame, turn: TurnRecord) -> None:
+        """The agent answered with an error. A message right before it that says the same is the runtime's, not output."""
+        held = self._held.take()
+        code, said = as_int(error.get("code")), as_text(error.get("message"))
+        notice = held is not None and self._in_place_of_answer(held, code, said)
+        if held is not None and notice:
+            turn.notice(held.text)
+            if held.text not in said:
+                turn.signal(Signal(channel=Channel.AGENT_NOTICE, text=held.text, data={"code": code}))
+        else:
+            self._say(held, turn)
+        words = f"{said}\n{held.text}" if held is not None and notice else said
+        kind = as_text(as_object(error.get("data")).get("errorKind"))
+        super().on_error(request, error, turn)
+        if request == "session/prompt":
+            self._judge_observation(turn, complete=_refused_before_response(code, kind, words))
+
+    def on_typed_warning(self, failure: TypedFailure, turn: TurnRecord) -> None:
+        """A retry; one of a lost connection may have lost part of a response."""
+        super().on_typed_warning(failure, turn)
+        self._watch.unsure = self._watch.unsure or failure.category == "connection"
+
+    def on_typed_failure(self, failure: TypedFailure, turn: TurnRecord) -> None:
+        """The turn failed, and its failure is typed."""
+        self._say(self._held.take(), turn)
+        super().on_typed_failure(failure, turn)
+        refused = failure.category in _REFUSED or _refused_before_response(None, "", failure.title)
+        self._judge_observation(turn, complete=refused and not turn.has_usage)
+
+    def on_stop(self, reason: str, result: Frame, turn: TurnRecord) -> None:
+        """The prompt's response."""
+        _count_tokens(as_object(result.get("usage")), turn)
+        held = self._held.take()
+        if held is not None and self._is_disguised(held, turn):
+            turn.notice(held.text)
+            turn.signal(Signal(channel=Channel.AGENT_NOTICE, text=held.text))
+            turn.incomplete()
+            turn.failed("error_in_place_of_answer")
+        else:
+            self._say(held, turn)
+        if reason == "end_turn" and not self._shown and not turn.ended:
+            self._say(Held("", self._last_words), turn)  # an answer that was not streamed
+        super().on_stop(reason, result, turn)
+
+    def on_exit(self, event: Exited, turn: TurnRecord) -> None:
+        """The process is gone: what was held can no longer be told from an answer."""
+        self._say(self._held.take(), turn)
+        super().on_exit(event, turn)
+
+    # Parts --------------------------------------------------------------------------------------------------------------
+
+    def _say(self, piece: Held | None, turn: TurnRecord) -> None:
+        if piece is not None and piece.text:
+            self._shown = True
+            super().on_message_chunk({"messageId": piece.message_id}, piece.text, turn)
+
+    def _begin(self) -> None:
+        self._begun = True
+        self._watch.answered()
+
+    def _in_place_of_answer(self, held: Held, code: int | None, said: str) -> bool:
+        """Whether a held message is the error in other words; a sign-in's are unrelated to those of its error."""
+        text = held.text.strip()
+        same = said.removeprefix(_PREFIX).strip() == text
+        return same or (code == _AUTH_REQUIRED and (spoken_by_runtime(text) or not self._begun))
+
+    def _is_disguised(self, held: Held, turn: TurnRecord) -> bool:
+        """Whether a turn that "ended well" has nothing but an error sentence, which cost no token."""
+        nothing = not (self._begun or self._shown or turn.has_usage or turn.effects.any_activity)
+        return nothing and spoken_by_runtime(held.text)
+
+    def _judge_observation(self, turn: TurnRecord, *, complete: bool) -> None:
+        verdict: Verdict | None = self._watch.verdict
+        if verdict is not None:
+            complete = verdict.before_response
+        if self._begun or self._watch.unsure or turn.has_usage or not complete:
+            turn.incomplete()
+
+
+def _goes_on(message: Frame) -> bool:
+    """Whether a frame shows the model at work after what it said before."""
+    if message.get("method") == "session/request_permission":
+        return True
+    update = as_object(as_object(message.get("params")).get("update"))
+    return message.get("method") == "session/update" and update.get("sessionUpdate") in _SPEAKS
+
+
+def _refused_before_response(code: int | None, kind: str, words: str) -> bool:
+    """Whether a request surely ended before a response began: refused with an HTTP status, or never connected.
+
+    The status of an error inside an open stream is not among the words.
+    """
+    if code == _AUTH_REQUIRED or kind in _REFUSALS:
+        return True
+    if kind == "rate_limit" and _LIMIT.search(words):
+        return True
+    return _SAID_STATUS.search(words) is not None or _NEVER_CONNECTED.search(words) is not None
+
+
+def _count_tokens(usage: Frame, turn: TurnRecord) -> None:
+    names = ("inputTokens", "cachedReadTokens", "cachedWriteTokens")
+    given, made = sum(as_int(usage.get(name)) or 0 for name in names), as_int(usage.get("outputTokens")) or 0
+    if given + made > 0:
+        turn.usage(given, made)

@@ -1,0 +1,31 @@
+"""The two ways to drive Claude, and which one a profile asks for (R-PLG-3)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kandev_routing_sdk.spec import ConcreteProfile, LaunchWay, Transport
+
+_ELSE: Final = "so that it is on PATH, or set `command` in the profile"
+
+WAYS: Final = (
+    LaunchWay(
+        Transport.HEADLESS,
+        ("claude",),
+        f"install Claude Code (npm install -g @anthropic-ai/claude-code) {_ELSE}",
+    ),
+    LaunchWay(
+        Transport.ACP,
+        ("claude-agent-acp",),
+        f"install it (npm install -g @agentclientprotocol/claude-agent-acp) {_ELSE}",
+    ),
+)
+"""Headless first: what it says of failures is the runtime's own, and it needs no Node."""
+
+
+def transport_of(profile: ConcreteProfile) -> Transport:
+    """Return the transport that a profile is written for: its own, that of its command, else headless."""
+    if profile.transport is not None:
+        return profile.transport
+    named = any(WAYS[1].command[0] in word for word in profile.command or ())
+    return Transport.ACP if named else Transport.HEADLESS
