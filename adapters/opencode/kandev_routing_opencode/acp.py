@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from kandev_routing_opencode.failure import structured
+from kandev_routing_opencode.text import RetriedText
 from kandev_routing_sdk.spec import (
+    AcpFrame,
+    AgentEvent,
     Channel,
     Frame,
     JsonValue,
@@ -20,6 +23,9 @@ from kandev_routing_sdk.spec import (
 _PREFIX: Final = "Internal error: "
 _DUMP: Final = "Error handling "
 """What a dump of the failed request begins with on standard error: with the user's prompt in it."""
+_TOOL_UPDATES: Final = frozenset({"tool_call", "tool_call_update"})
+_MAX_MESSAGES: Final = 4
+"""An answer is one message, two more when the session is compacted before it; only tools make more."""
 _TOLD: Final = frozenset({"APIError", "ContextOverflowError", "ProviderAuthError", "ProviderModelNotFoundError"})
 """Errors that end a request before its response, or that this transport shows the response of."""
 _BROKEN: Final = ("connection reset", "socket connection was closed", "decompression failed", "timed out", "timeout")
@@ -33,7 +39,32 @@ class OpenCodeAcpExtractor(StandardAcpExtractor):
 
     def __init__(self) -> None:
         super().__init__()
+        self._text = RetriedText()
+        self._messages: set[str] = set()
+        """Messages since a tool was last used."""
         self._used = self._dumped = False
+
+    def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
+        """Interpret one event."""
+        if isinstance(event, AcpFrame):
+            update = as_object(as_object(event.message.get("params")).get("update"))
+            if as_text(update.get("sessionUpdate")) in _TOOL_UPDATES:
+                self._messages.clear()
+        super().receive(event, turn)
+
+    def on_message_chunk(self, update: Frame, text: str, turn: TurnRecord) -> None:
+        """A piece of the answer; what a retry says again is not shown again, yet it is output."""
+        message_id = as_text(update.get("messageId"))
+        turn.acknowledged()
+        turn.text(self._text.piece(message_id, text))
+        self._messages.add(message_id)
+        if len(self._messages) > _MAX_MESSAGES:
+            # a response without an end is asked for again and again (R-CON-9)
+            turn.abandoned("endless_steps")
+
+    def finish(self, turn: TurnRecord) -> None:
+        """Show what was held back as a possible retry."""
+        turn.text(self._text.rest())
 
     def on_usage(self, update: Frame, turn: TurnRecord) -> None:
         """What the last message used: nothing, after a request that failed."""
@@ -49,9 +80,9 @@ class OpenCodeAcpExtractor(StandardAcpExtractor):
 
     def note_error(self, error: Frame, turn: TurnRecord) -> None:
         """Keep an error with its structure; the provider's own error object is sometimes the message itself."""
-        message, code = as_text(error.get("message")), error.get("code")
+        message, code = as_text(error.get("message")).removeprefix(_PREFIX), error.get("code")
         data: Mapping[str, JsonValue] = as_object(error.get("data"))
-        inner = as_object(structured(message.removeprefix(_PREFIX)))
+        inner = as_object(structured(message))
         said = as_text(as_object(inner.get("error")).get("message")) or message
         turn.signal(
             Signal(

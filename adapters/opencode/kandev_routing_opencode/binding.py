@@ -1,0 +1,231 @@
+"""Whose credential a launch will use, and at which service (R-CIR-1, R-CIR-3). In the order in which OpenCode looks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kandev_routing_opencode.config import Config, Setting, substituted
+from kandev_routing_opencode.providers import KNOWN, VENDORS
+from kandev_routing_sdk.spec import (
+    CredentialBindingDescriptor,
+    JsonValue,
+    LaunchRequest,
+    as_object,
+    as_text,
+    home_of,
+    place_of,
+    upstream_of,
+)
+
+AUTH_CONTENT: Final = "OPENCODE_AUTH_CONTENT"
+_MAX_BYTES: Final = 1024 * 1024
+_PROVIDER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_LOGIN_WORDS: Final = ("authorization", "api-key", "cookie", "token")
+_NATIVE: Final[Mapping[str, str]] = {"@ai-sdk/anthropic": "anthropic", "@ai-sdk/openai": "openai"}
+"""Which vendor a provider of one's own is at, when its configuration gives this package and no address."""
+_SIGN_INS: Final[Mapping[str, str]] = {"api": "api_key", "oauth": "oauth"}
+_CHATGPT: Final = "chatgpt.com"
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What could be proven about a launch."""
+
+    provider_id: str | None = None
+    descriptor: CredentialBindingDescriptor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Credential:
+    mechanism: str
+    source_kind: str
+    locator: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Service:
+    provider_id: str | None = None
+    scope: str | None = None
+    trusted: bool = False
+    """Whether nothing in the address or the headers signs in by itself."""
+
+
+def resolve(request: LaunchRequest, environ: Mapping[str, str], config: Config, model: str | None) -> Resolved:
+    """Resolve provider and credential of a launch; parts that cannot be proven are None.
+
+    Args:
+        request: the launch.
+        environ: the child's environment.
+        config: OpenCode's configuration.
+        model: the ``provider/model`` that will be used.
+    """
+    provider = (model or "").partition("/")[0]
+    if not config.readable or not _PROVIDER.fullmatch(provider):
+        return Resolved()
+    launch = _Launch(request, environ, config, provider, (model or "").partition("/")[2])
+    if launch.remote:
+        return Resolved()  # an organisation's server says the rest
+    service = launch.service()
+    credential = launch.credential() if service.trusted and service.provider_id else None
+    return Resolved(service.provider_id, launch.descriptor(credential, service.scope))
+
+
+def auth_file(environ: Mapping[str, str]) -> Path:
+    """Return where OpenCode keeps its logins."""
+    return Path(environ.get("XDG_DATA_HOME") or home_of(environ) / ".local" / "share") / "opencode" / "auth.json"
+
+
+class _Launch:
+    """One launch, as OpenCode will see it."""
+
+    def __init__(
+        self, request: LaunchRequest, environ: Mapping[str, str], config: Config, provider: str, model: str
+    ) -> None:
+        self.request = request
+        self.environ = environ
+        self.config = config
+        self.provider = provider
+        self.known = KNOWN.get(provider)
+        self.entry = config.table("provider", provider)
+        self.model = as_object(as_object(self.entry.get("models")).get(model))
+        self.auth_file = auth_file(environ)
+        logins = _logins(self.auth_file, environ.get(AUTH_CONTENT))
+        self.remote = any(kind == "wellknown" for kind in logins.values())
+        self.sign_in = logins.get(provider)
+        """How the login store signs in to the provider; None when it does not."""
+
+    # Whom it talks to ---------------------------------------------------------------------------------------------------
+
+    def service(self) -> _Service:
+        """Return the service, its scope and whether they can be trusted."""
+        if "provider" in self.model or self._headers_sign_in():
+            return _Service()
+        address = self._address()
+        if address is not None:
+            return self._at(substituted(address, self.environ))
+        if self.provider == "amazon-bedrock":
+            region = self.environ.get("AWS_REGION") or self.environ.get("AWS_DEFAULT_REGION")
+            return _Service(self.provider, f"region {region}" if region else None, trusted=True)
+        if self.known is None and not self._vendor():
+            return _Service()
+        scope = _CHATGPT if self._vendor() == "openai" and self.sign_in == "oauth" else None
+        return _Service(self._vendor() or self.provider, scope, trusted=True)
+
+    def _vendor(self) -> str | None:
+        """Return the vendor that a provider of one's own is at by its package alone."""
+        return self.provider if self.known else _NATIVE.get(as_text(self.entry.get("npm")))
+
+    def _address(self) -> str | None:
+        for path in (("options", "baseURL"), ("api",)):
+            setting = self.config.setting("provider", self.provider, *path)
+            if setting is not None and setting.value:
+                return setting.value
+        vendor = KNOWN.get(self._vendor() or "")
+        return self.environ.get(vendor.base_url) or None if vendor and vendor.base_url else None
+
+    def _at(self, url: str) -> _Service:
+        upstream = upstream_of(url)
+        if upstream is None:
+            return _Service()
+        if vendor := VENDORS.get(upstream.address):
+            return _Service(vendor, None, trusted=not upstream.has_credentials)
+        return _Service(upstream.provider_id, upstream.address, trusted=not upstream.has_credentials)
+
+    def _headers_sign_in(self) -> bool:
+        options = as_object(self.entry.get("options"))
+        tables = (
+            options.get("headers"),
+            self.model.get("headers"),
+            as_object(self.model.get("options")).get("headers"),
+        )
+        return any(word in name.lower() for table in tables for name in as_object(table) for word in _LOGIN_WORDS)
+
+    # As whom ------------------------------------------------------------------------------------------------------------
+
+    def credential(self) -> _Credential | None:
+        """Return what OpenCode will sign in with: the configured key, else the login, else the variable."""
+        key = self.config.setting("provider", self.provider, "options", "apiKey")
+        if key is not None:
+            return None if self.sign_in == "oauth" else self._configured(key)
+        if "apiKey" in as_object(self.entry.get("options")):
+            return None  # no text
+        if self.sign_in is not None:
+            mechanism = _SIGN_INS.get(self.sign_in)
+            return _Credential(mechanism, *self._login()) if mechanism else None
+        return self._from_environment()
+
+    def _configured(self, key: Setting) -> _Credential | None:
+        if (reference := key.reference) is not None:
+            kind, name = reference
+            if kind == "env":
+                return self._variable(name, "api_key")
+            path = Path(name).expanduser() if name.startswith("~/") else Path(name)
+            base = key.path.parent if key.path else self.request.cwd
+            return _Credential("api_key", "file", self._place(base / path))
+        if not key.literal or not key.value or key.path is None:
+            return None
+        return _Credential("api_key", "config", f"{self._place(key.path)}#provider.{self.provider}")
+
+    def _login(self) -> tuple[str, str]:
+        if self.environ.get(AUTH_CONTENT):
+            return "environment", f"{AUTH_CONTENT}#{self.provider}"
+        return "login_store", f"{self._place(self.auth_file)}#{self.provider}"
+
+    def _from_environment(self) -> _Credential | None:
+        if self.provider == "amazon-bedrock":
+            return self._bedrock()
+        listed = self.entry.get("env")
+        if isinstance(listed, list):
+            names = [name for name in listed if isinstance(name, str)]
+            return self._variable(names[0], "api_key") if len(names) == 1 else None
+        known = KNOWN.get(self._vendor() or "")
+        return self._variable(known.variable, "api_key") if known and known.variable else None
+
+    def _bedrock(self) -> _Credential | None:
+        if self.environ.get("AWS_BEARER_TOKEN_BEDROCK"):
+            return self._variable("AWS_BEARER_TOKEN_BEDROCK", "bearer_token")
+        if profile := self.environ.get("AWS_PROFILE"):
+            return _Credential("aws_profile", "aws_config", f"profile {profile}")
+        if self.environ.get("AWS_ACCESS_KEY_ID"):
+            return self._variable("AWS_SECRET_ACCESS_KEY", "aws_keys")
+        return None
+
+    def _variable(self, name: str, mechanism: str) -> _Credential | None:
+        """Return the variable of the host that holds the value; None for a literal, which is only in the profile."""
+        own = self.request.profile.env.get(name)
+        if isinstance(own, str) or not self.environ.get(name):
+            return None
+        return _Credential(mechanism, "environment", name if own is None else own.secret.removeprefix("env:"))
+
+    def _place(self, path: Path) -> str:
+        return place_of(path, self.request.profile, self.environ)
+
+    def descriptor(self, credential: _Credential | None, scope: str | None) -> CredentialBindingDescriptor | None:
+        """Return the descriptor, if every part of it is proven."""
+        own = self.request.profile.env.get(AUTH_CONTENT)
+        if credential is None or (isinstance(own, str) and credential.locator.startswith(AUTH_CONTENT)):
+            return None
+        return CredentialBindingDescriptor.if_provable(
+            family="opencode",
+            mechanism=credential.mechanism,
+            source_kind=credential.source_kind,
+            locator=credential.locator,
+            executor_namespace=self.request.executor_namespace,
+            authorisation_scope=scope,
+        )
+
+
+def _logins(path: Path, content: str | None) -> dict[str, str]:
+    """Return how the login store signs in to each provider: the kinds only, no key, no token and no id."""
+    try:
+        text = content or (path.read_text("utf-8") if path.stat().st_size <= _MAX_BYTES else "")
+        document: JsonValue = json.loads(text)
+    except (OSError, ValueError, RecursionError):
+        return {}
+    entries = as_object(document)
+    return {name.rstrip("/"): as_text(as_object(entry).get("type")) for name, entry in entries.items()}
