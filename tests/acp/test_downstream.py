@@ -20,6 +20,7 @@ from kandev_routing_sdk.evidence.updates import CapabilitiesUpdate, ToolCall
 from kandev_routing_sdk.process.group import read_stat
 from kandev_routing_sdk.spec.adapter import AcpFrame, AgentEvent
 from kandev_routing_sdk.testing import ScriptBuilder, ScriptedAgent
+from kandev_routing_sdk.testing.scripted.adapter import ScriptedAcpExtractor
 from kandev_routing_sdk.types import AttemptOutcome, Channel, Delivery, Phase
 from tests.process._drive import QUICK, SECRET, Driven, drive, make_plan
 
@@ -572,3 +573,36 @@ async def test_a_secret_is_cleaned_from_frames_and_standard_error(tmp_path: Path
     report = await acp(agent, env={"SCRIPTED_API_KEY": SECRET}).run()
     assert "[secret]" in report.evidence.model_dump_json()
     assert SECRET not in report.evidence.model_dump_json()
+
+
+class Abandons(ScriptedAcpExtractor):
+    """Gives its agent up at the first thought."""
+
+    def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
+        super().receive(event, turn)
+        if turn.effects.thinking:
+            turn.abandoned("reconnecting")
+
+
+async def test_an_agent_that_will_never_end_its_turn_is_ended_at_once(tmp_path: Path) -> None:
+    """R-CON-9."""
+    driven = acp(ScriptedAgent(tmp_path / "a", ScriptBuilder().think("hm").hang()), extractor=Abandons())
+    with anyio.fail_after(20):
+        report = await driven.run()
+    assert (AttemptOutcome.FAILED, "reconnecting") == (report.outcome, report.stop_reason)
+    assert driven.nobody_left
+
+
+async def test_a_silent_agent_is_ended_when_its_plan_says_so(tmp_path: Path) -> None:
+    """It may be at work, so nothing automatic may follow: the delivery stays ambiguous (R-SAFE-1, R-CON-9)."""
+    agent = ScriptedAgent(tmp_path / "a", ScriptBuilder().hang())
+    driven = drive(replace(make_plan(agent), first_sign_s=1.0), drives=AcpDownstream)
+    with anyio.fail_after(20):
+        report = await driven.run()
+    assert (AttemptOutcome.FAILED, "silence", Delivery.SENT) == (
+        report.outcome,
+        report.stop_reason,
+        report.effects.delivery,
+    )
+    assert ["silence"] == reasons(driven)
+    assert driven.nobody_left

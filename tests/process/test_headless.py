@@ -24,8 +24,9 @@ from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.process import child as child_module
 from kandev_routing_sdk.process.group import read_stat
 from kandev_routing_sdk.process.lines import Line
-from kandev_routing_sdk.spec.adapter import AgentEvent, LaunchPlan
+from kandev_routing_sdk.spec.adapter import AgentEvent, LaunchPlan, StdoutLine
 from kandev_routing_sdk.testing import ScriptBuilder, ScriptedAgent
+from kandev_routing_sdk.testing.scripted.adapter import ScriptedHeadlessExtractor
 from kandev_routing_sdk.types import AttemptOutcome, Channel, Delivery
 from tests.process._drive import QUICK, SECRET, drive, make_plan
 
@@ -417,3 +418,44 @@ async def test_stop_is_idempotent_and_survives_cancellation(tmp_path: Path) -> N
             assert driven.nobody_left
             with contextlib.suppress(ProcessLookupError):
                 await driven.downstream.stop()
+
+
+class Abandons(ScriptedHeadlessExtractor):
+    """Gives its agent up at the first line."""
+
+    def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
+        super().receive(event, turn)
+        if isinstance(event, StdoutLine):
+            turn.abandoned("reconnecting")
+
+
+async def test_an_agent_that_will_never_end_its_turn_is_ended_at_once(tmp_path: Path) -> None:
+    """R-CON-9: not after the time that one gets which is done."""
+    agent = ScriptedAgent(tmp_path / "a", ScriptBuilder().think("hm").hang())
+    driven = drive(headless(agent), extractor=Abandons(), limits=replace(QUICK, linger_s=60))
+    with anyio.fail_after(20):
+        report = await driven.run()
+    assert (AttemptOutcome.FAILED, "reconnecting") == (report.outcome, report.stop_reason)
+    assert driven.nobody_left
+
+
+async def test_a_silent_agent_is_ended_when_its_plan_says_so(tmp_path: Path) -> None:
+    """It may be at work, so nothing automatic may follow: the delivery stays ambiguous (R-SAFE-1, R-CON-9)."""
+    agent = ScriptedAgent(tmp_path / "a", ScriptBuilder().hang())
+    plan = replace(headless(agent), first_sign_s=1.5)
+    driven = drive(plan)
+    with anyio.fail_after(20):
+        report = await driven.run()
+    assert (AttemptOutcome.FAILED, "silence", Delivery.SENT) == (
+        report.outcome,
+        report.stop_reason,
+        report.effects.delivery,
+    )
+    assert ["silence"] == [s.data.get("violation") for s in report.evidence.signals if isinstance(s.data, dict)]
+    assert driven.nobody_left
+
+
+async def test_an_agent_that_has_given_a_sign_may_take_its_time(tmp_path: Path) -> None:
+    agent = ScriptedAgent(tmp_path / "a", ScriptBuilder().think("hm").sleep(2).say("done"))
+    report = await drive(replace(headless(agent), first_sign_s=1.5)).run()
+    assert (AttemptOutcome.SUCCESS, "done") == (report.outcome, report.text)
