@@ -262,7 +262,9 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         verdict: Verdict | None = self._watch.verdict
         if verdict is not None:
             complete = verdict.before_response
-        if self._begun or self._watch.unsure or turn.has_usage or not complete:
+        # after a tool it was another request that failed; else the one that had begun, whose last words may be lost
+        hidden = (self._begun or turn.has_usage) and not (turn.effects.tool_call or turn.effects.tool_effect)
+        if hidden or self._watch.unsure or not complete:
             turn.incomplete()
 
 
