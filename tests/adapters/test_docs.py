@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kandev_routing_claude.launch import INHERITS, MODES, OPTION_FLAGS, QUIET
-from kandev_routing_codex.launch import MODES as CODEX_MODES
+from kandev_routing_codex.settings import MODES as CODEX_MODES
 from kandev_routing_sdk.profiles import ConcreteProfile
 from kandev_routing_sdk.settings import load_settings
 from tests.adapters._plans import ADAPTERS

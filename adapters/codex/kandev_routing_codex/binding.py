@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,8 @@ from kandev_routing_sdk.spec import CredentialBindingDescriptor, LaunchRequest, 
 OPENAI: Final = "openai"
 VENDOR_HOSTS: Final = frozenset({"api.openai.com", "chatgpt.com"})
 LOCAL_PROVIDERS: Final = frozenset({"ollama", "ollama-chat", "lmstudio"})
+API_KEY: Final = "CODEX_API_KEY"
+ACCESS_TOKEN: Final = "CODEX_ACCESS_TOKEN"
 BUILT_IN: Final = LOCAL_PROVIDERS | {OPENAI, "amazon-bedrock"}
 _ACCOUNT_VARIABLES: Final = ("OPENAI_ORGANIZATION", "OPENAI_PROJECT")
 _MAX_BYTES: Final = 1024 * 1024
@@ -53,11 +55,20 @@ def named_variables(config: Config, provider: str) -> Iterator[str]:
         yield from (value for value in values if isinstance(value, str))
 
 
-def resolve(request: LaunchRequest, environ: Mapping[str, str], config: Config, provider: str | None) -> Resolved:
-    """Resolve provider and credential of a launch; parts that cannot be proven are None."""
+def resolve(
+    request: LaunchRequest,
+    environ: Mapping[str, str],
+    config: Config,
+    provider: str | None,
+    unread: Collection[str] = (),
+) -> Resolved:
+    """Resolve provider and credential of a launch; parts that cannot be proven are None.
+
+    ``unread``: variables that Codex would sign in with, but this agent does not look at.
+    """
     if not config.readable or provider is None or provider in LOCAL_PROVIDERS:
         return Resolved(None, None)
-    launch = _Launch(request, environ, config, provider)
+    launch = _Launch(request, environ, config, provider, unread)
     if provider == "amazon-bedrock":
         return Resolved("amazon-bedrock", None)
     if provider not in BUILT_IN and not launch.entry:
@@ -69,8 +80,16 @@ def resolve(request: LaunchRequest, environ: Mapping[str, str], config: Config, 
 class _Launch:
     """One launch, as Codex will see it."""
 
-    def __init__(self, request: LaunchRequest, environ: Mapping[str, str], config: Config, provider: str) -> None:
+    def __init__(
+        self,
+        request: LaunchRequest,
+        environ: Mapping[str, str],
+        config: Config,
+        provider: str,
+        unread: Collection[str],
+    ) -> None:
         self.request = request
+        self.unread = unread
         self.environ = environ
         self.config = config
         self.home = codex_home(environ)
@@ -107,8 +126,8 @@ class _Launch:
         return self._login() if self.openai_login else None
 
     def _login(self) -> _Credential | None:
-        for name, mechanism in (("CODEX_API_KEY", "api_key"), ("CODEX_ACCESS_TOKEN", "access_token")):
-            if self.environ.get(name):
+        for name, mechanism in ((API_KEY, "api_key"), (ACCESS_TOKEN, "access_token")):
+            if self.environ.get(name) and name not in self.unread:
                 return self._variable(name, mechanism)
         store = self.config.text("cli_auth_credentials_store")
         if store in {"keyring", "auto"}:
@@ -116,7 +135,11 @@ class _Launch:
         return None if self.auth is None else _Credential(self.auth, "file", self._place(self.home / "auth.json"))
 
     def _signed_in_to_chatgpt(self) -> bool:
-        return self.openai_login and not self.environ.get("CODEX_API_KEY") and self.auth == "chatgpt"
+        return (
+            self.openai_login
+            and not (self.environ.get(API_KEY) and API_KEY not in self.unread)
+            and self.auth == "chatgpt"
+        )
 
     def _variable(self, name: str, mechanism: str) -> _Credential | None:
         """A variable and, for the vendor's own service, those that choose the account it is used for."""

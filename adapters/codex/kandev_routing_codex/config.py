@@ -42,28 +42,30 @@ class Config:
         return found if isinstance(found, Mapping) else {}
 
 
-def read_config(home: Path, args: Sequence[str], system: Path = SYSTEM) -> Config:
-    """Read the files in Codex's own order, then ``-c`` of ``args``; later ones win."""
+def read_config(home: Path, args: Sequence[str], given: Table | None = None, system: Path = SYSTEM) -> Config:
+    """Read the files in Codex's own order, then what is ``given`` beside them, then ``-c`` of ``args``; later ones win."""
     layers = [_read(system)]
-    chosen = _flag_values(args, _PROFILE_FLAGS)
+    chosen = flag_values(args, _PROFILE_FLAGS)
     if "--ignore-user-config" not in args:
         layers.append(_read(home / "config.toml"))
     layers += [_read(home / f"{name}.config.toml") for name in chosen if _PROFILE_NAME.fullmatch(name)]
     values: dict[str, Any] = {}
     for layer in layers:
-        values = _merged(values, layer or {})
+        values = merged(values, layer or {})
     legacy = chosen[-1] if chosen else values.get("profile")
     profiles = values.get("profiles")
     if isinstance(legacy, str) and isinstance(profiles, dict) and isinstance(profiles.get(legacy), dict):
-        values = _merged(values, profiles[legacy])
-    overrides = dict(_overrides(args))
-    for key, value in overrides.items():
-        values = _merged(values, _nested(key, value))
-    return Config(values, frozenset(overrides), readable=all(layer is not None for layer in layers))
+        values = merged(values, profiles[legacy])
+    values = merged(values, given or {})
+    own = dict(overrides(args))
+    for key, value in own.items():
+        values = merged(values, nested(key, value))
+    return Config(values, frozenset(own), readable=all(layer is not None for layer in layers))
 
 
-def _overrides(args: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    for argument in _flag_values(args, _CONFIG_FLAGS):
+def overrides(args: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """Return the dotted key and the value of every ``-c``."""
+    for argument in flag_values(args, _CONFIG_FLAGS):
         key, _, text = argument.partition("=")
         try:
             value = tomllib.loads(f"value = {text}")["value"]
@@ -72,7 +74,7 @@ def _overrides(args: Sequence[str]) -> Iterator[tuple[str, Any]]:
         yield key.strip(), value
 
 
-def _flag_values(args: Sequence[str], flags: Sequence[str]) -> list[str]:
+def flag_values(args: Sequence[str], flags: Sequence[str]) -> list[str]:
     """Return a flag's values in the order given: ``-c x``, ``-cx``, ``--config x``, ``--config=x``."""
     found: list[str] = []
     for before, argument in pairwise(["", *args]):
@@ -96,14 +98,16 @@ def _read(path: Path) -> Table | None:
         return None
 
 
-def _nested(key: str, value: Any) -> Table:  # noqa: ANN401
+def nested(key: str, value: Any) -> Table:  # noqa: ANN401
+    """Return a dotted key as the tables that it names."""
     head, _, rest = key.partition(".")
-    return {head: _nested(rest, value) if rest else value}
+    return {head: nested(rest, value) if rest else value}
 
 
-def _merged(below: Table, above: Table) -> dict[str, Any]:
-    merged = dict(below)
+def merged(below: Table, above: Table) -> dict[str, Any]:
+    """Lay one configuration over another."""
+    result = dict(below)
     for name, value in above.items():
-        old = merged.get(name)
-        merged[name] = _merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
-    return merged
+        old = result.get(name)
+        result[name] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return result
