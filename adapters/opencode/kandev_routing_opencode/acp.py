@@ -20,12 +20,15 @@ from kandev_routing_sdk.spec import (
     as_text,
 )
 
+_NO_LOGIN: Final = -32000
+"""There is no key or login to ask the provider with."""
 _PREFIX: Final = "Internal error: "
 _DUMP: Final = "Error handling "
 """What a dump of the failed request begins with on standard error: with the user's prompt in it."""
 _TOOL_UPDATES: Final = frozenset({"tool_call", "tool_call_update"})
 _MAX_MESSAGES: Final = 4
 """An answer is one message, two more when the session is compacted before it; only tools make more."""
+_RESUMES: Final = frozenset({"session/load", "session/resume"})
 _TOLD: Final = frozenset({"APIError", "ContextOverflowError", "ProviderAuthError", "ProviderModelNotFoundError"})
 """Errors that end a request before its response, or that this transport shows the response of."""
 _BROKEN: Final = ("connection reset", "socket connection was closed", "decompression failed", "timed out", "timeout")
@@ -74,6 +77,8 @@ class OpenCodeAcpExtractor(StandardAcpExtractor):
 
     def on_error(self, request: str, error: Frame, turn: TurnRecord) -> None:
         """The error of a request; only that of the prompt may hide what was done for it."""
+        if request in _RESUMES:
+            error = {**error, "data": {**as_object(error.get("data")), "request": request}}
         super().on_error(request, error, turn)
         if request == "session/prompt" and (self._used or not _complete(error)):
             turn.incomplete()
@@ -102,5 +107,7 @@ class OpenCodeAcpExtractor(StandardAcpExtractor):
 
 def _complete(error: Frame) -> bool:
     """Whether nothing of the failed request's response can have been missed."""
+    if error.get("code") == _NO_LOGIN:
+        return True
     name, message = as_text(as_object(error.get("data")).get("errorName")), as_text(error.get("message")).lower()
     return name in _TOLD and not any(words in message for words in _BROKEN)

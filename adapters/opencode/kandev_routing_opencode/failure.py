@@ -28,6 +28,7 @@ _NEVER_CONNECTED: Final = re.compile(
     r"|EAI_AGAIN|getaddrinfo)"
 )
 _STREAM: Final = "text/event-stream"
+_FAILED_WHOLE: Final = "response.failed"
 _OWN_NAMES: Final = frozenset({"name", "data"})
 
 
@@ -43,6 +44,8 @@ class Failure:
     """What the provider answered: an object, or its text."""
     code: str = ""
     """The operating system's, or OpenCode's own name of a broken connection."""
+    in_stream: bool = False
+    """Whether it is an event that broke an open stream off; a response that failed as a whole is none."""
 
     @property
     def before_response(self) -> bool:
@@ -51,6 +54,8 @@ class Failure:
         An error inside an open stream is given a status too; that nothing of the stream had arrived only its silence tells,
         so callers ask this only while nothing of a response was seen.
         """
+        if self.in_stream:
+            return False
         if self.status is not None:
             return self.status >= _ERROR_STATUS
         if self.name in _BEFORE_REQUEST:
@@ -59,7 +64,7 @@ class Failure:
 
     def signals(self, channel: Channel) -> Iterator[Signal]:
         """The evidence: what OpenCode says, then what the provider said to it, each with its structure."""
-        inner = as_object(_parsed(self.message))
+        inner = as_object(as_object(structured(self.message)).get("error"))
         error: dict[str, JsonValue] = {key: value for key, value in inner.items() if key not in _OWN_NAMES}
         error |= {key: value for key, value in (("name", self.name), ("code", self.code)) if value}
         words = as_text(inner.get("message")) or self.message
@@ -78,14 +83,16 @@ def failure_of(error: JsonValue) -> Failure:
         return Failure("", error)
     holder = as_object(error)
     data = as_object(holder.get("data"))
-    status = data.get("statusCode")
+    status, headers = data.get("statusCode"), as_object(data.get("responseHeaders"))
+    body = as_text(data.get("responseBody"))
     return Failure(
         name=as_text(holder.get("name")),
         message=as_text(data.get("message")) or as_text(holder.get("message")),
         status=status if isinstance(status, int) and not isinstance(status, bool) else None,
-        headers=_headers(as_object(data.get("responseHeaders"))),
-        body=_body(as_text(data.get("responseBody"))),
+        headers=_headers(headers),
+        body=_body(body),
         code=as_text(as_object(data.get("metadata")).get("code")),
+        in_stream=_STREAM in _content_type(headers) and as_object(_parsed(body)).get("type") != _FAILED_WHOLE,
     )
 
 
@@ -100,6 +107,10 @@ def structured(message: str) -> JsonValue:
 def _headers(headers: Mapping[str, JsonValue]) -> dict[str, str]:
     lowered = {name.lower(): value for name, value in headers.items() if isinstance(value, str)}
     return {name: value for name, value in lowered.items() if name.startswith(_KEPT_HEADERS)}
+
+
+def _content_type(headers: Mapping[str, JsonValue]) -> str:
+    return next((as_text(value).lower() for name, value in headers.items() if name.lower() == "content-type"), "")
 
 
 def _body(text: str) -> JsonValue:

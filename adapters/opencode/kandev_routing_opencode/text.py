@@ -7,7 +7,10 @@ from typing import Final
 
 _MIN_CHARS: Final = 4
 """A shorter piece is repeated by honest answers too often to be taken for the beginning of a retry."""
+_TWICE_CHARS: Final = 8
+"""So much of a beginning, said twice on end, is that of two retries that broke off early."""
 _PROOF_CHARS: Final = 16
+"""So much is, when it is all that the message had said."""
 _MAX_CHARS: Final = 64 * 1024
 """How much of a message is remembered: a retry whose beginning is longer is shown again from there on."""
 
@@ -48,6 +51,7 @@ class _Message:
             self.replayed, self.proven = replayed, True
             return ""
         if self._may_begin(text):  # the retry broke off too, and here is the next one
+            self.proven = self.proven or len(self.replayed.strip()) >= _TWICE_CHARS
             shown = self._new(self.rest())
             return shown + self._begin(text)
         if replayed.startswith(self.said):
