@@ -87,24 +87,34 @@ class Handshake:
     async def _choose(self, session_id: str, offered: Frame) -> bool:
         acp, capabilities = self._plan.acp, self._wire.capabilities
         if acp.mode is not None:
-            if not await self._set(messages.choose_mode(session_id, offered, acp.mode)):
+            if not await self._set("mode", messages.choose_mode(session_id, offered, acp.mode)):
                 return False
             capabilities.chose("current_mode", acp.mode)
         if acp.model is not None:
-            if not await self._set(messages.choose_model(session_id, offered, acp.model)):
+            if not await self._set("model", messages.choose_model(session_id, offered, acp.model)):
                 return False
             capabilities.chose("current_model", acp.model)
         for option_id, value in acp.options.items():
-            if not await self._set(messages.set_option(session_id, option_id, value)):
+            if not await self._set(f"options.{option_id}", messages.set_option(session_id, option_id, value)):
                 return False
         return True
 
-    async def _set(self, call: Call | None) -> bool:
+    async def _set(self, setting: str, call: Call | None) -> bool:
         if call is None:
             return True
         result = await self._ask(call)
         if result is not None:
             self._wire.capabilities.options(result)
+        elif not self._wire.peer.closed:
+            # what it answered may say little: this says what it was an answer to
+            self._turn.signal(
+                Signal(
+                    channel=Channel.AGENT_NOTICE,
+                    text=f"the agent did not take the profile's {setting}",
+                    code="setting_refused",
+                    data={"setting": setting.partition(".")[0]},
+                )
+            )
         return result is not None
 
     async def _ask(self, call: Call) -> Frame | None:

@@ -15,6 +15,8 @@ import anyio
 import pytest
 
 from kandev_routing_sdk.acp import AcpDownstream
+from kandev_routing_sdk.catalogue.classify import Catalogue
+from kandev_routing_sdk.catalogue.rules import neutral_source
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.evidence.updates import CapabilitiesUpdate, ToolCall
 from kandev_routing_sdk.process.group import read_stat
@@ -606,3 +608,25 @@ async def test_a_silent_agent_is_ended_when_its_plan_says_so(tmp_path: Path) -> 
     )
     assert ["silence"] == reasons(driven)
     assert driven.nobody_left
+
+
+@pytest.mark.parametrize(
+    ("fields", "setting", "code"),
+    [
+        ({"model": "m9"}, "model", "model_unavailable"),
+        ({"mode": "yolo"}, "mode", "provider_not_configured"),
+        ({"options": {"effort": "x"}}, "options", "provider_not_configured"),
+    ],
+)
+async def test_a_setting_that_is_refused_is_named(
+    fields: dict[str, Any], setting: str, code: str, tmp_path: Path
+) -> None:
+    """The agent's own words may say little; nothing was sent, so the next candidate may have the prompt (R-CLS-2)."""
+    agent = ScriptedAgent(tmp_path / "a", ScriptBuilder().say("never"))
+    agent.at("set", ScriptBuilder().fail_with(-32602, "Invalid params"))
+    driven = acp(agent, **fields)
+    report = await driven.run()
+    assert (AttemptOutcome.FAILED, Delivery.NOT_SENT) == (report.outcome, report.effects.delivery)
+    assert {"setting": setting} == report.evidence.signals[-1].data
+    found = Catalogue.load([neutral_source()]).classify(report.evidence)
+    assert (code, None) == (found.code, found.automatic_refusal(report.effects))
