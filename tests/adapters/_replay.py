@@ -190,6 +190,6 @@ def _hint_fits(found: Classification | None, hint: str | int, when: datetime) ->
     if found is None:
         return False
     if hint == "reset":
-        return found.reset_at is not None and when < found.reset_at < when + timedelta(hours=6)
+        return found.reset_at is not None and when < found.reset_at < when + timedelta(days=8)
     seconds = found.retry_after
     return seconds is not None and abs(timedelta(seconds=float(hint)) - seconds) < timedelta(seconds=1)
