@@ -25,6 +25,8 @@ CLAUDE_ARGUMENTS = (
 )
 CODEX_ARGUMENTS = ("exec", "--json", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", "-")
 
+OPENCODE_ARGUMENTS = ("run", "--format=json")
+
 
 @dataclass(frozen=True)
 class RawRun:

@@ -2,46 +2,40 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal, Protocol
 
 import pytest
 
 from kandev_routing_sdk.testing.provider import LoopbackProvider
 from tests.real_agents._agents import Agents, AgentsMissing, install
+from tests.real_agents._homes import (
+    CLAUDE_API_KEY,
+    CLAUDE_OAUTH_TOKEN,
+    CODEX_API_KEY,
+    CODEX_KEY_VARIABLE,
+    OPENCODE_API_KEY,
+    OPENCODE_KEY_VARIABLE,
+    ClaudeAuth,
+    ClaudeEnv,
+    CodexEnv,
+    CodexHome,
+    Homes,
+    OpencodeEnv,
+)
+from tests.real_agents._routes import Setup
 
 # Read at import: the session's private home hides the user's cache folder and npm's settings.
 _ENVIRON = dict(os.environ)
 
-# Fakes that look real, so that a leak into a log, a row or the other agent is found by searching for them.
-CLAUDE_API_KEY = "sk-ant-api03-loopback-000000000000000000000000000000"
-CLAUDE_OAUTH_TOKEN = "sk-ant-oat01-loopback-000000000000000000000000000000"
-CODEX_API_KEY = "sk-loopback-0000000000000000000000000000000000"
-CODEX_KEY_VARIABLE = "LOOPBACK_API_KEY"
-
-ClaudeAuth = Literal["api_key", "oauth", "auth_token", "none"]
 _CREDENTIAL = {
     "api_key": {"ANTHROPIC_API_KEY": CLAUDE_API_KEY},
     "oauth": {"CLAUDE_CODE_OAUTH_TOKEN": CLAUDE_OAUTH_TOKEN},
     "auth_token": {"ANTHROPIC_AUTH_TOKEN": CLAUDE_API_KEY},
     "none": {},
 }
-
-
-class ClaudeEnv(Protocol):
-    def __call__(
-        self, provider: LoopbackProvider, scenario: str, *, auth: ClaudeAuth = "api_key", retries: int | None = None
-    ) -> dict[str, str]: ...
-
-
-class CodexHome(Protocol):
-    def __call__(self, provider: LoopbackProvider, scenario: str, *, retries: int | None = None) -> Path: ...
-
-
-class CodexEnv(Protocol):
-    def __call__(self, provider: LoopbackProvider, scenario: str, *, retries: int | None = None) -> dict[str, str]: ...
 
 
 @pytest.fixture(scope="session")
@@ -68,15 +62,16 @@ def workdir(tmp_path: Path) -> Path:
     return folder
 
 
-def _base_env(home: Path) -> dict[str, str]:
+def _base_env(agents: Agents, home: Path) -> dict[str, str]:
     """A home that holds nothing, and nothing inherited but where programs are: no ambient login can answer."""
     temporary = home / "tmp"
     temporary.mkdir(parents=True, exist_ok=True)
-    return {"PATH": _ENVIRON.get("PATH", os.defpath), "HOME": str(home), "TMPDIR": str(temporary), "LANG": "C.UTF-8"}
+    path = os.pathsep.join([str(agents.node), _ENVIRON.get("PATH", os.defpath)])
+    return {"PATH": path, "HOME": str(home), "TMPDIR": str(temporary), "LANG": "C.UTF-8"}
 
 
 @pytest.fixture
-def claude_env(tmp_path: Path) -> ClaudeEnv:
+def claude_env(tmp_path: Path, agents: Agents) -> ClaudeEnv:
     """Make the whole environment of a Claude that meets ``scenario``.
 
     ``retries=None`` leaves the CLI's own retries alone: bounding them is the adapter's duty, and a test of the adapter
@@ -88,7 +83,7 @@ def claude_env(tmp_path: Path) -> ClaudeEnv:
     ) -> dict[str, str]:
         home = tmp_path / "claude-home"
         return {
-            **_base_env(home),
+            **_base_env(agents, home),
             **_CREDENTIAL[auth],
             **({} if retries is None else {"CLAUDE_CODE_MAX_RETRIES": str(retries)}),
             "ANTHROPIC_BASE_URL": provider.url(scenario),
@@ -133,15 +128,74 @@ env_key = "{CODEX_KEY_VARIABLE}"
 
 
 @pytest.fixture
-def codex_env(tmp_path: Path, codex_home: CodexHome) -> CodexEnv:
+def codex_env(tmp_path: Path, agents: Agents, codex_home: CodexHome) -> CodexEnv:
     """Make the whole environment of a Codex that meets ``scenario``."""
 
     def make(provider: LoopbackProvider, scenario: str, *, retries: int | None = None) -> dict[str, str]:
         home = codex_home(provider, scenario, retries=retries)
         return {
-            **_base_env(tmp_path / "codex-user"),
+            **_base_env(agents, tmp_path / "codex-user"),
             "CODEX_HOME": str(home),
             CODEX_KEY_VARIABLE: CODEX_API_KEY,
         }
 
     return make
+
+
+@pytest.fixture
+def opencode_env(tmp_path: Path, agents: Agents) -> OpencodeEnv:
+    """Make the whole environment of an OpenCode that meets ``scenario``, by way of Chat Completions."""
+
+    def make(provider: LoopbackProvider, scenario: str) -> dict[str, str]:
+        home = tmp_path / "opencode-home"
+        config = home / ".config" / "opencode"
+        config.mkdir(parents=True, exist_ok=True)
+        limit = {"context": 200_000, "output": 8_000}
+        loopback = {
+            "npm": "@ai-sdk/openai-compatible",
+            "name": "Loopback",
+            "options": {"baseURL": f"{provider.url(scenario)}/v1", "apiKey": f"{{env:{OPENCODE_KEY_VARIABLE}}}"},
+            "models": {"loopback-model-1": {"name": "Loopback model", "tool_call": True, "limit": limit}},
+        }
+        settings = {
+            "autoupdate": False,
+            "share": "disabled",
+            "model": "loopback/loopback-model-1",
+            "small_model": "loopback/loopback-model-1",
+            "permission": {"bash": "allow", "edit": "allow"},
+            "enabled_providers": ["loopback"],
+            "provider": {"loopback": loopback},
+        }
+        (config / "opencode.json").write_text(json.dumps(settings))
+        models = home / "models.json"
+        models.write_text("{}")
+        return {
+            **_base_env(agents, home),
+            OPENCODE_KEY_VARIABLE: OPENCODE_API_KEY,
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_DEFAULT_PLUGINS": "1",
+            "OPENCODE_DISABLE_FFF": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_TERMINAL_TITLE": "1",
+            "OPENCODE_EXPERIMENTAL_DISABLE_FILEWATCHER": "1",
+            # Its own list of models takes seconds to read; the one that is used stands in the configuration.
+            "OPENCODE_MODELS_PATH": str(models),
+            "OPENCODE_PURE": "1",
+            # It would fetch its plugins' types for the folder of the configuration.
+            "npm_config_offline": "true",
+        }
+
+    return make
+
+
+@pytest.fixture
+def homes(claude_env: ClaudeEnv, codex_env: CodexEnv, opencode_env: OpencodeEnv) -> Homes:
+    """The families' environments, together."""
+    return Homes(claude_env, codex_env, opencode_env)
+
+
+@pytest.fixture
+def setup(tmp_path: Path, provider: LoopbackProvider, agents: Agents, homes: Homes) -> Setup:
+    """See :class:`Setup`."""
+    return Setup(tmp_path, provider, agents, homes)

@@ -24,7 +24,7 @@ from kandev_routing_sdk.testing.provider import LoopbackProvider
 from kandev_routing_sdk.types import AttemptOutcome, Code
 from tests.adapters._replay import full_catalogue
 from tests.real_agents._agents import Agents
-from tests.real_agents.conftest import CODEX_API_KEY, CODEX_KEY_VARIABLE, ClaudeEnv, CodexEnv
+from tests.real_agents._homes import CODEX_API_KEY, CODEX_KEY_VARIABLE, ClaudeEnv, CodexEnv
 
 ANSWER = "Hello from the loopback provider."
 UNBOUNDED = (

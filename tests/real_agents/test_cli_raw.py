@@ -21,16 +21,19 @@ from tests.real_agents._agents import Agents
 from tests.real_agents._cli import (
     CLAUDE_ARGUMENTS,
     CODEX_ARGUMENTS,
+    OPENCODE_ARGUMENTS,
     RawRun,
     run,
     started,
 )
-from tests.real_agents.conftest import (
+from tests.real_agents._homes import (
     CLAUDE_OAUTH_TOKEN,
     CODEX_API_KEY,
+    OPENCODE_API_KEY,
     ClaudeAuth,
     ClaudeEnv,
     CodexEnv,
+    OpencodeEnv,
 )
 
 RESET = datetime(2031, 5, 6, 7, 8, 9, tzinfo=UTC)
@@ -180,6 +183,28 @@ def test_codex_shows_the_tool_before_the_failure(codex: _Codex) -> None:
     assert (0, "completed") == (command["exit_code"], command["status"])
     assert "529" in ran.last["error"]["message"]
     assert ("tool-ran\n", 1) == ((codex.cwd / "effect.txt").read_text(), ran.exit_code)
+
+
+def test_opencode_fails_after_its_tool_and_then_answers(
+    agents: Agents, provider: LoopbackProvider, opencode_env: OpencodeEnv, workdir: Path
+) -> None:
+    """The prompt comes from stdin. The tool comes before the failure, which keeps its status, headers and body."""
+    provider.set("tool_then_unauthorized", fail_times=1)
+    argv, env = [str(agents.opencode), *OPENCODE_ARGUMENTS], opencode_env(provider, "tool_then_unauthorized")
+    ran = run(argv, env, workdir, "Hi.")
+    assert ["step_start", "tool_use", "step_finish", "error"] == [event["type"] for event in ran.events]
+    error = ran.last["error"]
+    assert ("APIError", 401, False) == (error["name"], error["data"]["statusCode"], error["data"]["isRetryable"])
+    assert "invalid_api_key" in error["data"]["responseBody"]
+    assert "x-request-id" in error["data"]["responseHeaders"]
+    assert ("tool-ran\n", 1) == ((workdir / "effect.txt").read_text(), ran.exit_code)
+    again = run([*argv, f"--session={ran.last['sessionID']}"], env, workdir, "Again.")
+    assert (["Hello from the loopback provider."], 0) == (
+        [event["part"]["text"] for event in again.of_type("text")],
+        again.exit_code,
+    )
+    assert ("Hi.", "Again.") == provider.prompts()
+    assert all(record.mentions(OPENCODE_API_KEY) for record in provider.model_requests())
 
 
 @pytest.mark.parametrize(

@@ -253,19 +253,26 @@ def test_what_the_cli_adds_is_not_the_prompt(provider: LoopbackProvider, wire: s
 
 
 @pytest.mark.parametrize("wire", list(ROUTE))
-def test_a_title_is_granted_and_is_no_prompt(wire: str) -> None:
+@pytest.mark.parametrize(
+    "told",
+    [
+        "You are a title generator. You output ONLY a thread title.",
+        "<session>\nSay hello.\n</session>\n\nWrite the title in the predominant language of the session.",
+        "Your task is to generate a very short title for a conversation.",
+    ],
+)
+def test_a_title_is_granted_and_is_no_prompt(wire: str, told: str) -> None:
     """What a CLI asks for itself gets a title in every scenario, uses up no failure and counts as no prompt."""
-    told = "You are a title generator. You output ONLY a thread title."
     place: dict[str, dict[str, Any]] = {
         "anthropic": {"system": [{"type": "text", "text": told}]},
-        "responses": {"instructions": told},
+        "responses": {"input": [{"role": "user", "content": [{"type": "input_text", "text": told}]}]},
         "chat": {"messages": [{"role": "system", "content": told}, {"role": "user", "content": "Say hello."}]},
     }
     with LoopbackProvider() as provider:
         provider.set("overloaded", fail_times=1)
         title = Answer(provider, "overloaded", wire, body(wire, tools=False) | place[wire])
         statuses = [Answer(provider, "overloaded", wire, body(wire)).status for _ in range(2)]
-        with_tools = Answer(provider, "server_error", wire, body(wire) | place[wire])
+        with_tools = Answer(provider, "server_error", wire, place[wire] | body(wire))
         assert (200, True, [529, 200]) == (title.status, b"A title" in title.raw, statuses)
         assert 500 == with_tools.status, "an agent at work is no title generator, whatever its instructions quote"
         assert [True, False, False, False] == [record.side for record in provider.requests]

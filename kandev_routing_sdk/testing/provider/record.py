@@ -17,7 +17,12 @@ if TYPE_CHECKING:
 
 _REMINDER = "<system-reminder>"
 _ENVIRONMENT = "<environment_context>"
-_TITLE = "You are a title generator"
+_TITLES = (
+    "You are a title generator",  # OpenCode
+    "Write the title in ",  # Claude Code
+    "Your task is to generate a very short title",  # Codex over ACP
+)
+"""How the CLIs ask for a conversation's title, in their instructions or in place of the prompt."""
 
 
 class AuthKind(StrEnum):
@@ -144,16 +149,12 @@ def has_tool_result(body: Mapping[str, Any]) -> bool:
 
 
 def is_side_request(body: Mapping[str, Any]) -> bool:
-    """Tell whether the client wants a title for the conversation: no tools, and instructions that say so."""
-    return not body.get("tools") and any(_TITLE in text for text in _instructions(body))
-
-
-def _instructions(body: Mapping[str, Any]) -> Iterator[str]:
-    for told in (body.get("system"), body.get("instructions")):
-        yield from (str(block.get("text", "")) for block in _blocks({"content": told}))
-    for item in _turns(body):
-        if item.get("role") in {"system", "developer"}:
-            yield from (str(block.get("text", "")) for block in _blocks(item))
+    """Tell whether the client wants a title for the conversation: no tools on offer, and words that say so."""
+    if body.get("tools"):
+        return False
+    told = [{"content": body.get("system")}, {"content": body.get("instructions")}, *_turns(body)]
+    texts = (str(block.get("text", "")) for item in told for block in _blocks(item))
+    return any(words in text for text in texts for words in _TITLES)
 
 
 def prompt_of(body: Mapping[str, Any]) -> str | None:
