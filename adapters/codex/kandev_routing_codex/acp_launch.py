@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from os.path import normpath
 from typing import Any, Final, NamedTuple
 
 from kandev_routing_codex.binding import API_KEY
@@ -35,6 +36,8 @@ PROVIDER: Final = "MODEL_PROVIDER"
 SIGN_IN: Final = "DEFAULT_AUTH_REQUEST"
 """With it the agent signs in by itself, and writes the login to ``CODEX_HOME``."""
 _MODE: Final = "INITIAL_AGENT_MODE"
+_QUIET: Final[Mapping[str, str]] = {"NO_BROWSER": "1", "CODEX_ACP_PROMPT_SUGGESTIONS": "false"}
+"""It opens no browser, and asks the model for nothing but the prompt (a title apart, which cannot be turned off)."""
 _FULL_ACCESS: Final = "danger-full-access"
 _AGENT_MODES: Final[Mapping[str, str]] = {
     "read-only": "read-only",
@@ -85,7 +88,7 @@ def acp_launch(
         *(model_settings(profile.model) if profile.model else ()),
         ("sandbox_mode", sandbox),
         *((("approval_policy", "never"),) if sandbox == _FULL_ACCESS else ()),
-        *permission_settings(profile),
+        *permission_settings(profile.model_copy(update={"permissions": _absolute(request)})),
         *quiet_settings(config),
         *bounds(config, provider, key_variable=key),
     ]
@@ -95,12 +98,11 @@ def acp_launch(
         values = merged(values, {"model_provider": environ[PROVIDER]})
     for name, value in own:
         values = merged(values, nested(name, value))
-    child = {n: v for n, v in environ.items() if n != PROVIDER}
+    child = dict(_QUIET) | {n: v for n, v in environ.items() if n != PROVIDER}
     child[CONFIG] = json.dumps(values, ensure_ascii=False, default=str)
     own_mode = profile.mode if profile.mode and profile.mode not in MODES else None
     if own_mode is None:
         child[_MODE] = _AGENT_MODES[sandbox]
-    child.setdefault("NO_BROWSER", "1")
     argv = (*program, *map(as_flag, own))
     return AcpLaunch(argv, child, _settings(profile, request, own_mode))
 
@@ -116,11 +118,17 @@ def _sandbox(request: LaunchRequest, config: Config) -> str:
     return "workspace-write" if trusted == "trusted" else "read-only"
 
 
+def _absolute(request: LaunchRequest) -> dict[str, JsonValue]:
+    """The permissions, with whole paths: the agent's configuration has no base for others."""
+    given = dict(request.profile.permissions)
+    roots = given.get("writable_roots")
+    if isinstance(roots, list):
+        given["writable_roots"] = [normpath(request.cwd.absolute() / str(root)) for root in roots]
+    return given
+
+
 def _settings(profile: ConcreteProfile, request: LaunchRequest, own_mode: str | None) -> AcpSettings:
-    roots = profile.permissions.get("writable_roots")
-    folders: list[JsonValue] = (
-        [str(request.cwd.absolute() / str(root)) for root in roots] if isinstance(roots, list) else []
-    )
+    folders = _absolute(request).get("writable_roots")
     servers = {name: _server(value) for name, value in profile.mcp.items()}
     passed_on = profile.model_copy(update={"mode": own_mode, "model": None, "options": {}, "mcp": servers})
     meta: dict[str, JsonValue] = {"additionalRoots": folders} if folders else {}
