@@ -41,12 +41,12 @@ def version_of(agent: FoundAgent, inherits: tuple[str, ...], environ: Mapping[st
             argv,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            stderr=subprocess.PIPE,
             env=inherited(environ, inherits),
             start_new_session=True,
         ) as child:
             try:
-                output, _ = child.communicate(timeout=VERSION_TIMEOUT_S)
+                output, complaints = child.communicate(timeout=VERSION_TIMEOUT_S)
             except subprocess.TimeoutExpired:
                 return f"did not answer within {VERSION_TIMEOUT_S:.0f} s"
             finally:
@@ -54,6 +54,6 @@ def version_of(agent: FoundAgent, inherits: tuple[str, ...], environ: Mapping[st
                     os.killpg(child.pid, signal.SIGKILL)
     except OSError as problem:
         return f"cannot be started: {problem.strerror}"
-    lines = output[:4096].decode("utf-8", "replace").splitlines()
+    lines = (output.strip() or complaints)[:4096].decode("utf-8", "replace").splitlines()
     said = one_line(Sanitiser().text(next((line for line in lines if line.strip()), "")), 100)
     return said if child.returncode == 0 else f"exits with {child.returncode}{f': {said}' if said else ''}"

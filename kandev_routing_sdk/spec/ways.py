@@ -38,8 +38,9 @@ class ChosenWay:
 def choose_way(request: LaunchRequest, ways: Sequence[LaunchWay]) -> ChosenWay:
     """Return how a profile is launched.
 
-    Its own ``transport`` decides; else a ``command`` that names one way's program (``["npx", "claude-agent-acp"]``); else the first
-    way whose executable is on the child's ``PATH``; else the best, so that its absence is what the user is told.
+    Its own ``transport`` decides; else a ``command`` that names one way's program (``["npx", "claude-agent-acp"]``), and one that
+    names none is taken to wrap the agent itself; else the first way whose executable is on the child's ``PATH``; else the best, so
+    that its absence is what the user is told.
 
     Raises:
         ExecutableNotFound: nothing is there to launch; the message says what to do.
@@ -77,7 +78,9 @@ def _way_of(request: LaunchRequest, ways: Sequence[LaunchWay]) -> LaunchWay:
             f"profile {request.profile.id!r} wants {wanted}, which this agent does not speak; use {known}"
         )
     if command:
-        return max(ways, key=lambda way: _likeness(command, way.command))  # the first of the most alike
+        own = [way for way in ways if way.command[0] == request.profile.family]
+        ordered = [*own, *ways]
+        return max(ordered, key=lambda way: _likeness(command, way.command))  # the first of the most alike
     installed = (way for way in ways if find_executable(way.command[0], request.environ, request.cwd))
     return next(installed, ways[0])
 

@@ -80,6 +80,12 @@ def test_a_command_that_names_a_way_is_driven_that_way(
     assert expected == choose_way(request(bin_folder, command=command), ways).transport
 
 
+def test_a_wrapper_is_taken_to_wrap_the_agent_itself(bin_folder: Path) -> None:
+    wrapper = program(bin_folder, "wrapper")
+    chosen = choose_way(request(bin_folder, command=("wrapper",)), (OTHER, BEST))
+    assert (Transport.HEADLESS, (wrapper, "run")) == (chosen.transport, chosen.argv)
+
+
 def test_what_makes_it_speak_is_added_to_a_command_once(bin_folder: Path) -> None:
     path = program(bin_folder, "bolt")
     for command in (("bolt",), ("bolt", "run")):
