@@ -43,6 +43,10 @@ class OpenCodeExtractor:
         self._steps = StepCounter()
         self._spoke = self._began = False
         """Whether any event came, and whether one of them was part of a response."""
+        self._recovered = False
+        """Whether a finished answer followed an error; the exit code tells of the error all the same."""
+        self._denied: set[str] = set()
+        """What OpenCode asked leave for, with nobody there to give it."""
         self._failures: list[Failure] = []
         """Errors that no finished answer has followed yet."""
         self._handlers: Final[Mapping[str, Callable[[Event, TurnRecord], None]]] = {
@@ -90,6 +94,7 @@ class OpenCodeExtractor:
         if not line.strip():
             return
         if asked := _ASKED.match(line):
+            self._denied.add(asked[1])
             turn.notice(f"permission denied: {asked[1]}")
             return
         turn.signal(Signal(channel=Channel.STDERR, text=line))
@@ -108,6 +113,7 @@ class OpenCodeExtractor:
         self._steps.finished(part, turn)
         if self._steps.answered:
             failures, self._failures = self._failures, []
+            self._recovered = self._recovered or bool(failures)
             for failure in failures:
                 turn.notice(failure.message)  # it got over them by itself, such as by compacting the session
         elif self._steps.endless:
@@ -146,15 +152,24 @@ class OpenCodeExtractor:
             self._failed(turn)
         elif turn.ended:
             return
-        elif event.exit_code == 0 and self._steps.reason in REFUSALS:
-            turn.signal(Signal(channel=Channel.STDOUT_EVENT, data={"stop_reason": "refusal"}))
-            turn.failed("refusal")
-        elif event.exit_code == 0 and self._steps.settled:
-            turn.succeeded(self._steps.reason)
+        elif (event.exit_code == 0 or (self._recovered and event.exit_code == 1)) and self._steps.settled:
+            self._settled(turn)
         else:
             if self._spoke:
                 turn.incomplete()  # it went without saying what it had done
             turn.failed("no_result")
+
+    def _settled(self, turn: TurnRecord) -> None:
+        """It went as it should, which is no success when it was refused what it needed, or refused to answer."""
+        if self._steps.reason in REFUSALS:
+            turn.signal(Signal(channel=Channel.STDOUT_EVENT, data={"stop_reason": "refusal"}))
+            turn.failed("refusal")
+        elif self._denied and not self._steps.answered:
+            asked = ", ".join(sorted(self._denied))
+            turn.signal(Signal(channel=Channel.STDOUT_EVENT, text=f"permission denied by the user: {asked}"))
+            turn.failed("permission_denied")
+        else:
+            turn.succeeded(self._steps.reason)
 
     def _failed(self, turn: TurnRecord) -> None:
         last = self._failures[-1]
