@@ -14,6 +14,7 @@ from kandev_routing_claude.watch import (
     FailureWatch,
     is_notice,
     note_denials,
+    notice_text,
     result_failed,
     result_text,
     tokens,
@@ -80,8 +81,8 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         super().__init__(credential_kinds=credential_kinds)
         self._watch = FailureWatch()
         self._held = HeldMessage()
-        self._notices: set[str] = set()
-        """Ids of messages that the inner Claude named as its own."""
+        self._notices: dict[str, str] = {}
+        """Messages that the inner Claude named as its own, by their ids."""
         self._begun = False
         """Whether a response is known to have begun: then what was seen may not be all (R-SAFE-7)."""
         self._shown = False
@@ -101,7 +102,7 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         """A piece of the answer, or the runtime's words in its place."""
         message_id = as_text(update.get("messageId"))
         meta = as_object(as_object(update.get("_meta")).get("claudeCode"))
-        if message_id and message_id in self._notices:
+        if message_id in self._notices and text.strip() in self._notices[message_id]:
             return  # said already, with its labels
         if as_text(meta.get("parentToolUseId")):
             turn.acknowledged()  # a subagent's, which is no answer to the user
@@ -155,10 +156,7 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         if as_str(event.get("parent_tool_use_id")) is not None:
             return  # a subagent's: its tool tells of it
         if is_notice(event):
-            self._notices.add(message_id)
-            if self._held.holds(message_id):
-                self._held.take()
-            self._watch.notice(event, turn)
+            self._own(message_id, event, turn)
             return
         if self._held.holds(message_id):
             self._say(self._held.take(), turn)
@@ -170,6 +168,13 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         )
         if hidden and not self._thought:
             turn.thinking("")
+
+    def _own(self, message_id: str, event: Event, turn: TurnRecord) -> None:
+        words = self._notices[message_id] = notice_text(event)
+        held = self._held.take()
+        if held is not None and not (held.message_id == message_id and held.text.strip() in words):
+            self._say(held, turn)
+        self._watch.notice(event, turn)
 
     def _result(self, event: Event, turn: TurnRecord) -> None:
         used = tokens(as_dict(event.get("usage")))
@@ -240,7 +245,7 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
 
     def _say(self, piece: Held | None, turn: TurnRecord) -> None:
         if piece is not None and piece.text:
-            self._shown = True
+            self._shown = self._begun = True
             super().on_message_chunk({"messageId": piece.message_id}, piece.text, turn)
 
     def _begin(self) -> None:

@@ -56,8 +56,7 @@ class FailureWatch:
 
     def notice(self, event: Event, turn: TurnRecord) -> None:
         """The runtime's text in place of an answer: never output."""
-        blocks = as_dicts(as_dict(event.get("message")).get("content"))
-        text = "\n".join(as_str(block.get("text")) or "" for block in blocks).strip()
+        text = notice_text(event)
         turn.notice(text)
         data = picked(event, NOTICE_FIELDS)
         if not data and event.get("is_api_error_message") is not True:
@@ -96,6 +95,12 @@ class FailureWatch:
 def is_notice(event: Event) -> bool:
     """Whether an ``assistant`` event is the runtime's and not the model's."""
     return as_dict(event.get("message")).get("model") == SYNTHETIC or event.get("is_api_error_message") is True
+
+
+def notice_text(event: Event) -> str:
+    """What the runtime says in an ``assistant`` event."""
+    blocks = as_dicts(as_dict(event.get("message")).get("content"))
+    return "\n".join(as_str(block.get("text")) or "" for block in blocks).strip()
 
 
 def result_failed(event: Event) -> bool:
