@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from kandev_routing_opencode.config import Config, Setting, substituted
-from kandev_routing_opencode.providers import KNOWN, VENDORS
+from kandev_routing_opencode.providers import KNOWN, VENDORS, vendor_of
 from kandev_routing_sdk.spec import (
     CredentialBindingDescriptor,
     JsonValue,
@@ -26,8 +26,6 @@ AUTH_CONTENT: Final = "OPENCODE_AUTH_CONTENT"
 _MAX_BYTES: Final = 1024 * 1024
 _PROVIDER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LOGIN_WORDS: Final = ("authorization", "api-key", "cookie", "token")
-_NATIVE: Final[Mapping[str, str]] = {"@ai-sdk/anthropic": "anthropic", "@ai-sdk/openai": "openai"}
-"""Which vendor a provider of one's own is at, when its configuration gives this package and no address."""
 _SIGN_INS: Final[Mapping[str, str]] = {"api": "api_key", "oauth": "oauth"}
 _CHATGPT: Final = "chatgpt.com"
 
@@ -90,10 +88,12 @@ class _Launch:
         self.environ = environ
         self.config = config
         self.provider = provider
-        self.known = KNOWN.get(provider)
         self.entry = config.table("provider", provider)
+        self.vendor = vendor_of(provider, as_text(self.entry.get("npm")))
+        """The provider of OpenCode's own list that it is, by its name or by its package alone."""
         self.model = as_object(as_object(self.entry.get("models")).get(model))
         self.auth_file = auth_file(environ)
+        self.inline_logins = _object(environ.get(AUTH_CONTENT, "")) is not None
         logins = _logins(self.auth_file, environ.get(AUTH_CONTENT))
         self.remote = any(kind == "wellknown" for kind in logins.values())
         self.sign_in = logins.get(provider)
@@ -111,21 +111,17 @@ class _Launch:
         if self.provider == "amazon-bedrock":
             region = self.environ.get("AWS_REGION") or self.environ.get("AWS_DEFAULT_REGION")
             return _Service(self.provider, f"region {region}" if region else None, trusted=True)
-        if self.known is None and not self._vendor():
+        if self.vendor is None:
             return _Service()
-        scope = _CHATGPT if self._vendor() == "openai" and self.sign_in == "oauth" else None
-        return _Service(self._vendor() or self.provider, scope, trusted=True)
-
-    def _vendor(self) -> str | None:
-        """Return the vendor that a provider of one's own is at by its package alone."""
-        return self.provider if self.known else _NATIVE.get(as_text(self.entry.get("npm")))
+        chatgpt = self.vendor == "openai" and self.sign_in == "oauth"
+        return _Service(self.vendor, _CHATGPT if chatgpt else KNOWN[self.vendor].host or self.vendor, trusted=True)
 
     def _address(self) -> str | None:
         for path in (("options", "baseURL"), ("api",)):
             setting = self.config.setting("provider", self.provider, *path)
             if setting is not None and setting.value:
                 return setting.value
-        vendor = KNOWN.get(self._vendor() or "")
+        vendor = KNOWN.get(self.vendor or "")
         return self.environ.get(vendor.base_url) or None if vendor and vendor.base_url else None
 
     def _at(self, url: str) -> _Service:
@@ -133,7 +129,7 @@ class _Launch:
         if upstream is None:
             return _Service()
         if vendor := VENDORS.get(upstream.address):
-            return _Service(vendor, None, trusted=not upstream.has_credentials)
+            return _Service(vendor, upstream.address, trusted=not upstream.has_credentials)
         return _Service(upstream.provider_id, upstream.address, trusted=not upstream.has_credentials)
 
     def _headers_sign_in(self) -> bool:
@@ -155,8 +151,7 @@ class _Launch:
         if "apiKey" in as_object(self.entry.get("options")):
             return None  # no text
         if self.sign_in is not None:
-            mechanism = _SIGN_INS.get(self.sign_in)
-            return _Credential(mechanism, *self._login()) if mechanism else None
+            return self._login(_SIGN_INS.get(self.sign_in))
         return self._from_environment()
 
     def _configured(self, key: Setting) -> _Credential | None:
@@ -171,10 +166,13 @@ class _Launch:
             return None
         return _Credential("api_key", "config", f"{self._place(key.path)}#provider.{self.provider}")
 
-    def _login(self) -> tuple[str, str]:
-        if self.environ.get(AUTH_CONTENT):
-            return "environment", f"{AUTH_CONTENT}#{self.provider}"
-        return "login_store", f"{self._place(self.auth_file)}#{self.provider}"
+    def _login(self, mechanism: str | None) -> _Credential | None:
+        if mechanism is None:
+            return None
+        if not self.inline_logins:
+            return _Credential(mechanism, "login_store", f"{self._place(self.auth_file)}#{self.provider}")
+        held = self._variable(AUTH_CONTENT, mechanism)
+        return None if held is None else _Credential(mechanism, "environment", f"{held.locator}#{self.provider}")
 
     def _from_environment(self) -> _Credential | None:
         if self.provider == "amazon-bedrock":
@@ -183,7 +181,7 @@ class _Launch:
         if isinstance(listed, list):
             names = [name for name in listed if isinstance(name, str)]
             return self._variable(names[0], "api_key") if len(names) == 1 else None
-        known = KNOWN.get(self._vendor() or "")
+        known = KNOWN.get(self.vendor or "")
         return self._variable(known.variable, "api_key") if known and known.variable else None
 
     def _bedrock(self) -> _Credential | None:
@@ -207,8 +205,7 @@ class _Launch:
 
     def descriptor(self, credential: _Credential | None, scope: str | None) -> CredentialBindingDescriptor | None:
         """Return the descriptor, if every part of it is proven."""
-        own = self.request.profile.env.get(AUTH_CONTENT)
-        if credential is None or (isinstance(own, str) and credential.locator.startswith(AUTH_CONTENT)):
+        if credential is None:
             return None
         return CredentialBindingDescriptor.if_provable(
             family="opencode",
@@ -222,10 +219,18 @@ class _Launch:
 
 def _logins(path: Path, content: str | None) -> dict[str, str]:
     """Return how the login store signs in to each provider: the kinds only, no key, no token and no id."""
+    entries = _object(content) if content else None
+    if entries is None:
+        try:
+            entries = _object(path.read_text("utf-8")) if path.stat().st_size <= _MAX_BYTES else None
+        except (OSError, UnicodeDecodeError):
+            entries = None
+    return {name.rstrip("/"): as_text(as_object(entry).get("type")) for name, entry in (entries or {}).items()}
+
+
+def _object(text: str) -> Mapping[str, JsonValue] | None:
     try:
-        text = content or (path.read_text("utf-8") if path.stat().st_size <= _MAX_BYTES else "")
         document: JsonValue = json.loads(text)
-    except (OSError, ValueError, RecursionError):
-        return {}
-    entries = as_object(document)
-    return {name.rstrip("/"): as_text(as_object(entry).get("type")) for name, entry in entries.items()}
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None

@@ -9,7 +9,7 @@ from typing import Final
 
 from kandev_routing_opencode.config import INLINE, Config
 from kandev_routing_opencode.jsonc import merged, read_jsonc
-from kandev_routing_opencode.providers import KNOWN
+from kandev_routing_opencode.providers import KNOWN, Known, vendor_of
 from kandev_routing_sdk.spec import (
     ConcreteProfile,
     JsonValue,
@@ -117,11 +117,10 @@ def environment(request: LaunchRequest, config: Config, model: str | None, inlin
 
 def named_variables(config: Config, model: str | None) -> Iterator[str]:
     """Return name patterns of the variables that OpenCode needs: the chosen provider's own, and those its files name."""
-    provider = (model or "").partition("/")[0]
-    known = KNOWN.get(provider)
+    known = _known(config, model)
     if known is not None:
         yield from (name for name in (known.variable, known.base_url, *known.also) if name)
-    listed = config.table("provider", provider).get("env")
+    listed = config.table("provider", (model or "").partition("/")[0]).get("env")
     yield from (name for name in (listed if isinstance(listed, list) else []) if isinstance(name, str))
     yield from config.variables()
 
@@ -129,10 +128,16 @@ def named_variables(config: Config, model: str | None) -> Iterator[str]:
 def secrets_of(config: Config, environ: Mapping[str, str], model: str | None) -> frozenset[str]:
     """Return the values that only the configuration's words make secret (R-EVI-5)."""
     named = {environ[n] for n in config.variables() if environ.get(n)}
-    known = KNOWN.get((model or "").partition("/")[0])
+    known = _known(config, model)
     if known is not None and environ.get(known.variable):
         named.add(environ[known.variable])
     return frozenset(named | {value for value in _kept_secret(dict(config.values)) if value})
+
+
+def _known(config: Config, model: str | None) -> Known | None:
+    provider = (model or "").partition("/")[0]
+    vendor = vendor_of(provider, as_text(config.table("provider", provider).get("npm")))
+    return None if vendor is None else KNOWN[vendor]
 
 
 def _kept_secret(value: JsonValue) -> Iterator[str]:

@@ -87,5 +87,13 @@ KNOWN: Final[Mapping[str, Known]] = MappingProxyType(
     }
 )
 
+_PACKAGES: Final[Mapping[str, str]] = MappingProxyType({"@ai-sdk/anthropic": "anthropic", "@ai-sdk/openai": "openai"})
+"""Whose service a package asks when it is given no address."""
+
 VENDORS: Final[Mapping[str, str]] = MappingProxyType({known.host: name for name, known in KNOWN.items() if known.host})
 """Which provider is at an address (``host[/path]``), however a configuration calls it."""
+
+
+def vendor_of(provider: str, package: str) -> str | None:
+    """Return the known provider that ``provider`` is, by its name or by the package that its configuration gives it."""
+    return provider if provider in KNOWN else _PACKAGES.get(package)

@@ -36,7 +36,7 @@ def chunk(text: str, message: str = "msg_1") -> AcpFrame:
 
 def failed(message: str, name: str | None = "APIError", code: int = -32603, **data: Any) -> AcpFrame:
     data = {"service": "session", **data} | ({"errorName": name} if name else {})
-    error = {"code": code, "message": f"Internal error: {message}", "data": data}
+    error: dict[str, Any] = {"code": code, "message": f"Internal error: {message}", "data": data}
     return AcpFrame({"id": 3, "error": error}, request="session/prompt")
 
 
@@ -110,7 +110,11 @@ def test_tokens_of_the_failed_message_mean_that_a_response_had_begun(turn: OpenC
 def test_a_session_that_cannot_be_continued_is_told_apart(catalogue: Catalogue) -> None:
     for request, code in (("session/load", Code.RESUME_CORRUPTED), ("session/new", Code.AGENT_RUNTIME_ERROR)):
         turn = OpenCodeTurn(OpenCodeAcpExtractor())
-        error = {"code": -32603, "message": "Internal error: OpenCode service failure", "data": {"service": "session"}}
+        error: dict[str, Any] = {
+            "code": -32603,
+            "message": "Internal error: OpenCode service failure",
+            "data": {"service": "session"},
+        }
         turn.feed(AcpFrame({"id": 2, "error": error}, request=request))
         assert code is catalogue.classify(turn.record.report(WHEN).evidence).code
 
