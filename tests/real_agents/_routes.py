@@ -24,7 +24,7 @@ _MORE: Mapping[tuple[Family, Transport], str] = {
     ("claude", "headless"): 'args = ["--allowedTools=Bash", "--strict-mcp-config"]',
     ("claude", "acp"): 'permissions = { default = "allow" }',
     ("codex", "headless"): 'mode = "bypass"',
-    ("codex", "acp"): 'permissions = { default = "allow" }',
+    ("codex", "acp"): 'mode = "bypass"',
 }
 """What lets the agent use its tools without asking."""
 
