@@ -15,22 +15,19 @@ class Joints:
     def __init__(self) -> None:
         self._replay = ChunkReplay()
         self._name: str | None = None
-        self._cuts = 0
         self._fresh = self._shown = False
         self._chunks = 0
 
     def cut(self) -> None:
         """What comes next is another message, or another try at the same one."""
-        if self._name is not None:
-            self._cuts += 1
-            self._name = None
+        self._name = None
 
     def receive(self, name: str, chunk: str) -> list[str]:
-        """Return what is to be shown of a chunk of the message ``name``. Messages without names end at a cut."""
+        """Return what is to be shown of a chunk of the message ``name``; one without a name ends at a cut."""
         if name != self._name:
             self._name, self._fresh, self._chunks = name, True, 0
         self._chunks += 1
-        return self._apart(self._replay.receive(name or f"part {self._cuts}", chunk))
+        return self._apart(self._replay.receive(name, chunk))
 
     def flush(self) -> list[str]:
         """Return what was held back as a possible replay."""
