@@ -8,11 +8,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from kandev_routing_claude.launch import listed
 from kandev_routing_claude.settings import Settings, read_settings
 from kandev_routing_sdk.spec import CredentialBindingDescriptor, LaunchRequest, home_of, place_of, upstream_of
 
 VENDOR_HOST: Final = "api.anthropic.com"
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
+_OTHER_CLOUDS: Final[Mapping[str, str | None]] = {
+    "CLAUDE_CODE_USE_ANTHROPIC_AWS": "anthropic-aws",
+    "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD": "anthropic-google-cloud",
+    "CLAUDE_CODE_USE_MANTLE": "mantle",
+    "CLAUDE_CODE_USE_GATEWAY": None,
+}
+"""Switches of services whose credentials are not followed: nothing is proven of whose they are."""
+_NOT_FOLLOWED: Final = (
+    "ANTHROPIC_FEDERATION_RULE_ID",
+    "ANTHROPIC_IDENTITY_TOKEN",
+    "ANTHROPIC_IDENTITY_TOKEN_FILE",
+    "ANTHROPIC_PROFILE",
+    "CLAUDE_CODE_API_KEY_FILE_DESCRIPTOR",
+    "CLAUDE_CODE_GATEWAY_TOKEN_FILE_DESCRIPTOR",
+    "CLAUDE_CODE_OAUTH_TOKEN_FILE_DESCRIPTOR",
+    "CLAUDE_CODE_SESSION_ACCESS_TOKEN",
+)
+"""Other ways to sign in at the Anthropic API: with one of them it is not known whose credential is used."""
 _BASE_URLS: Final[Mapping[str, str]] = {"bedrock": "ANTHROPIC_BEDROCK_BASE_URL", "vertex": "ANTHROPIC_VERTEX_BASE_URL"}
 
 
@@ -58,7 +77,9 @@ class _Launch:
         self.config_dir = Path(environ.get("CLAUDE_CONFIG_DIR") or self.home / ".claude")
         arguments = (*(request.profile.command or ())[1:], *request.profile.args)
         self.bare = "--bare" in arguments
-        self.settings: Settings = read_settings(self.config_dir, request.cwd, arguments)
+        self.settings: Settings = read_settings(
+            self.config_dir, request.cwd, arguments, sources=listed(request.profile.options.get("setting_sources"))
+        )
         self.environ = {**environ, **self.settings.env}
 
     def get(self, name: str) -> str:
@@ -90,7 +111,10 @@ def resolve(request: LaunchRequest, environ: Mapping[str, str]) -> Resolved:
     model = request.profile.model or launch.get("ANTHROPIC_MODEL") or launch.settings.model or None
     if not launch.settings.readable:
         return Resolved(None, None, model, launch.settings.default_mode)
-    if launch.on("CLAUDE_CODE_USE_BEDROCK"):
+    other = next((name for name in _OTHER_CLOUDS if launch.on(name)), None)
+    if other is not None:
+        provider, scope, credential = _OTHER_CLOUDS[other], None, None
+    elif launch.on("CLAUDE_CODE_USE_BEDROCK"):
         provider, scope, credential = _bedrock(launch)
     elif launch.on("CLAUDE_CODE_USE_VERTEX"):
         provider, scope, credential = _vertex(launch)
@@ -106,7 +130,11 @@ _Found = tuple[str | None, str | None, _Credential | None]
 
 def _messages(launch: _Launch) -> _Found:
     """The Anthropic API, or a gateway that speaks it."""
+    if launch.get("ANTHROPIC_UNIX_SOCKET"):
+        return None, None, None  # somebody else's process speaks for it
     provider, scope, trusted = _at(launch, "ANTHROPIC_BASE_URL", "anthropic", VENDOR_HOST)
+    if any(launch.get(name) for name in _NOT_FOLLOWED):
+        return provider, scope, None
     headers = launch.get("ANTHROPIC_CUSTOM_HEADERS").lower()
     if not trusted or any(name in headers for name in ("authorization", "api-key", "cookie")):
         return provider, scope, None  # the address or a header of the user's own carries the credential
@@ -141,7 +169,10 @@ def _bedrock(launch: _Launch) -> _Found:
     elif launch.get("AWS_ACCESS_KEY_ID") and launch.get("AWS_SECRET_ACCESS_KEY"):
         credential = _from_variable(launch, "AWS_SECRET_ACCESS_KEY", "aws_keys")
     elif profile := launch.get("AWS_PROFILE"):
-        credential = _Credential("aws_profile", "aws_config", f"profile {profile}")
+        files = [launch.get(name) for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")]
+        places = [launch.place(file) for file in files if file] or [launch.place(launch.home / ".aws")]
+        credential = _Credential("aws_profile", "aws_config", f"{' '.join(places)} profile {profile}")
+    trusted = trusted and not launch.on("CLAUDE_CODE_SKIP_BEDROCK_AUTH")
     return provider, scope, credential if trusted else None
 
 
@@ -156,6 +187,7 @@ def _vertex(launch: _Launch) -> _Found:
     if not file and default.is_file():
         file = str(default)
     credential = _Credential("google_credentials", "file", launch.place(file)) if file else None
+    trusted = trusted and not launch.on("CLAUDE_CODE_SKIP_VERTEX_AUTH")
     return provider, scope, credential if trusted else None
 
 
@@ -166,6 +198,7 @@ def _foundry(launch: _Launch) -> _Found:
     )
     key = "ANTHROPIC_FOUNDRY_API_KEY"
     credential = _from_variable(launch, key, "foundry_key") if launch.get(key) else None
+    trusted = trusted and not (launch.on("CLAUDE_CODE_SKIP_FOUNDRY_AUTH") or launch.get("ANTHROPIC_FOUNDRY_AUTH_TOKEN"))
     return provider, scope, credential if trusted else None
 
 

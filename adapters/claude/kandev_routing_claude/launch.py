@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -31,16 +31,23 @@ INHERITS: Final = (
     "AWS_*", "CLOUD_ML_REGION", "VERTEX_REGION_*", "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_CLOUD_PROJECT",
 )  # fmt: skip
 _CLOUD: Final = ("AWS_*", "CLOUD_ML_REGION", "VERTEX_REGION_*", "GOOGLE_*")
-_SWITCHES: Final = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX")
-_OF_ANOTHER_SESSION: Final = frozenset(
-    {
-        "CLAUDE_AGENT_ACP_PROTOCOL",
-        "CLAUDE_CODE_ENTRYPOINT",
-        "CLAUDE_CODE_PARENT_SESSION_ID",
-        "CLAUDE_CODE_SESSION_ID",
-        "CLAUDE_CODE_SSE_PORT",
-    }
+_SWITCHES: Final = (
+    "CLAUDE_CODE_USE_ANTHROPIC_AWS",
+    "CLAUDE_CODE_USE_ANTHROPIC_GOOGLE_CLOUD",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_MANTLE",
+    "CLAUDE_CODE_USE_VERTEX",
 )
+_OF_ANOTHER_SESSION: Final = (
+    "CLAUDE_AGENT_ACP_PROTOCOL",
+    "CLAUDE_CODE_*_FILE_DESCRIPTOR",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_PARENT_SESSION_ID",
+    "CLAUDE_CODE_SESSION_ACCESS_TOKEN",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+)
+"""Name patterns of variables that mean the surrounding session, or something that only its processes have open."""
 
 DEFAULT_MODE: Final = "default"
 MODES: Final = (DEFAULT_MODE, "acceptEdits", "auto", "bypassPermissions", "manual", "dontAsk", "plan")
@@ -96,8 +103,7 @@ def environment(request: LaunchRequest) -> dict[str, str]:
     kept = {
         name: value
         for name, value in request.environ.items()
-        if name in own
-        or (name not in _OF_ANOTHER_SESSION and (cloud or not any(fnmatchcase(name, pattern) for pattern in _CLOUD)))
+        if name in own or not (_matches(name, _OF_ANOTHER_SESSION) or (_matches(name, _CLOUD) and not cloud))
     }
     return kept | {name: value for name, value in QUIET.items() if name not in own}
 
@@ -126,6 +132,10 @@ def listed(value: JsonValue) -> list[JsonValue] | None:
     if value is None or isinstance(value, list):
         return value
     return [part.strip() for part in str(value).split(",") if part.strip()]
+
+
+def _matches(name: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _json(value: JsonValue) -> str:

@@ -33,22 +33,37 @@ class Settings:
     """False: one of the files is there and cannot be understood, so nothing can be proven."""
 
 
-def read_settings(config_dir: Path, cwd: Path, args: Sequence[str], managed: Sequence[Path] = MANAGED) -> Settings:
-    """Read the files in Claude's own order: user, project, local, ``--settings``, managed."""
+def read_settings(
+    config_dir: Path,
+    cwd: Path,
+    args: Sequence[str],
+    managed: Sequence[Path] = MANAGED,
+    sources: Sequence[JsonValue] | None = None,
+) -> Settings:
+    """Read the files in Claude's own order: user, project, local, ``--settings``, managed.
+
+    ``sources``: which of the first three it is told to read, default all; ``--setting-sources`` in ``args`` says so too.
+    """
     documents: list[tuple[str | None, Mapping[str, JsonValue] | None]] = []
     folder = cwd / ".claude"
-    files = [config_dir / "settings.json", folder / "settings.json", folder / "settings.local.json"]
-    documents += [(str(path), _read(path)) for path in files if path.is_file()]
+    files = {
+        "user": config_dir / "settings.json",
+        "project": folder / "settings.json",
+        "local": folder / "settings.local.json",
+    }
+    told = [name.strip() for value in _flag_values(args, "--setting-sources") for name in value.split(",")]
+    wanted = told or (files if sources is None else sources)
+    documents += [(str(path), _read(path)) for name, path in files.items() if name in wanted and path.is_file()]
     documents += [_given(value, cwd) for value in _flag_values(args, "--settings")]
-    documents += [(str(path), _read(path)) for path in managed if path.is_file()]
+    documents += [(str(path), _read(path)) for path in _with_parts(managed) if path.is_file()]
     env: dict[str, str] = {}
-    sources: dict[str, str | None] = {}
+    env_source: dict[str, str | None] = {}
     model = helper = mode = None
     for source, document in documents:
         content = document or {}
         own = content.get("env")
         for name, value in own.items() if isinstance(own, dict) else ():
-            env[name], sources[name] = str(value), source
+            env[name], env_source[name] = str(value), source
         chosen = content.get("model")
         model = chosen if isinstance(chosen, str) else model
         permissions = content.get("permissions")
@@ -57,7 +72,12 @@ def read_settings(config_dir: Path, cwd: Path, args: Sequence[str], managed: Seq
         if content.get("apiKeyHelper"):
             helper = source or ""
     readable = all(document is not None for _, document in documents)
-    return Settings(env, sources, model, helper, mode, readable)
+    return Settings(env, env_source, model, helper, mode, readable)
+
+
+def _with_parts(managed: Sequence[Path]) -> list[Path]:
+    """Each managed file, then those of the folder beside it (``managed-settings.d``), by name."""
+    return [path for file in managed for path in (file, *sorted(file.with_suffix(".d").glob("*.json")))]
 
 
 def _flag_values(args: Sequence[str], flag: str) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kandev_routing_sdk.spec import AcpFrame
+from kandev_routing_sdk.spec import AcpFrame, JsonValue
 
 RUNTIME = "7476c59b-e1e6-409b-9197-8359a833fce5"
 MODEL = "msg_01Fake0000000000000000001"
@@ -52,8 +52,10 @@ def retry(status: int | None, attempt: int = 1) -> AcpFrame:
 
 
 def error(message: str, kind: str | None = None, code: int = -32603, request: str = "session/prompt") -> AcpFrame:
-    data = {} if kind is None else {"data": {"errorKind": kind}}
-    return AcpFrame({"id": 3, "error": {"code": code, "message": message, **data}}, request=request)
+    said: dict[str, JsonValue] = {"code": code, "message": message}
+    if kind is not None:
+        said["data"] = {"errorKind": kind}
+    return AcpFrame({"id": 3, "error": said}, request=request)
 
 
 def refused(text: str = REFUSED, kind: str = "server_error") -> AcpFrame:
@@ -61,7 +63,7 @@ def refused(text: str = REFUSED, kind: str = "server_error") -> AcpFrame:
 
 
 def answer(reason: str = "end_turn", *, tokens: int = 6, **fields: Any) -> AcpFrame:
-    spent = {"inputTokens": tokens, "outputTokens": tokens}
+    spent: dict[str, JsonValue] = {"inputTokens": tokens, "outputTokens": tokens}
     return AcpFrame({"id": 3, "result": {"stopReason": reason, "usage": spent, **fields}}, request="session/prompt")
 
 

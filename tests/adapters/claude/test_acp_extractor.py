@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from kandev_routing_claude.acp_extractor import ClaudeAcpExtractor
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord, TurnReport
 from kandev_routing_sdk.evidence.updates import InnerRetry, Notice
-from kandev_routing_sdk.spec import AcpFrame, Channel, Exited, StderrLine
+from kandev_routing_sdk.process.endings import settle
+from kandev_routing_sdk.spec import AcpFrame, Channel, Exited, JsonValue, StderrLine
 from kandev_routing_sdk.types import AttemptOutcome
-from tests.adapters._replay import WHEN
+from tests.adapters._replay import WHEN, full_catalogue, recording, replay
 from tests.adapters._turns import Turn, channels
 from tests.adapters.claude._frames import (
     MODEL,
@@ -187,7 +190,7 @@ def test_partial_text_is_shown_once_though_it_is_tried_again(turn: Turn) -> None
 
 
 def test_its_labels_and_its_status_are_evidence(turn: Turn) -> None:
-    labels = {"error": "server_error", "api_error_status": 529}
+    labels: dict[str, Any] = {"error": "server_error", "api_error_status": 529}
     turn.feed(
         notice(REFUSED, **labels), chunk(REFUSED), result(REFUSED, is_error=True, api_error_status=529), refused()
     )
@@ -277,7 +280,8 @@ def test_a_rejected_limit_is_evidence_with_its_reset_and_an_allowed_one_is_not(t
 
 
 def test_the_model_that_serves_is_recorded(turn: Turn) -> None:
-    report = reported(turn.feed(usage(**{"_claude/model": "claude-sonnet-4-5"}), chunk("Hi", MODEL), answer()))
+    model: dict[str, Any] = {"_claude/model": "claude-sonnet-4-5"}
+    report = reported(turn.feed(usage(**model), chunk("Hi", MODEL), answer()))
     assert "claude-sonnet-4-5" == report.model
 
 
@@ -315,8 +319,27 @@ def test_an_empty_end_is_no_activity(turn: Turn) -> None:
     assert ("", False) == (report.text, report.effects.any_activity)
 
 
+@pytest.mark.parametrize(("asked", "outcome"), [(True, AttemptOutcome.CANCELLED), (False, AttemptOutcome.FAILED)])
+def test_an_agent_that_ends_cancelled_without_being_asked_failed(
+    turn: Turn, asked: bool, outcome: AttemptOutcome
+) -> None:
+    turn.feed(answer("cancelled", tokens=0))
+    settle(turn.record, asked_to_cancel=asked, otherwise="no_result")
+    assert outcome is reported(turn).outcome
+
+
+CANCELS = ["after_partial_text", "after_tool", "while_hanging", "while_retrying@retries10"]
+
+
+@pytest.mark.parametrize("name", CANCELS)
+def test_a_recorded_cancel_is_one_and_repeats_nothing(name: str) -> None:
+    replayed = replay(recording(f"claude-agent-acp/acp/cancel_{name}.json"), full_catalogue())
+    assert (AttemptOutcome.CANCELLED, False) == (replayed.outcome, replayed.automatic)
+    assert ("after" in name) is replayed.report.effects.any_activity
+
+
 def test_a_missing_binary_is_told_with_its_detail(turn: Turn) -> None:
-    details = {"details": "Claude Code native binary not found at /opt/claude."}
+    details: dict[str, JsonValue] = {"details": "Claude Code native binary not found at /opt/claude."}
     frame = AcpFrame({"error": {"code": -32603, "message": "Internal error", "data": details}}, request="session/new")
     report = reported(turn.feed(frame))
     assert (AttemptOutcome.FAILED, details) == (report.outcome, report.evidence.signals[0].data)
