@@ -21,11 +21,11 @@ off."""
 
 
 def asked_for(profile: ConcreteProfile) -> Transport | None:
-    """Return the transport that a profile is written for: its own, or that of the program its command names."""
+    """Return the transport that a profile is written for: its own, or that of its command; None when it says neither.
+
+    As :func:`~kandev_routing_sdk.spec.choose_way` has it, a command that names neither program wraps ``codex`` itself.
+    """
     if profile.transport is not None or not profile.command:
         return profile.transport
-    words = [word.rpartition("/")[2].partition("@")[0] for word in profile.command]
-    for way in WAYS:
-        if any(word.partition(".")[0] == way.command[0] for word in words):
-            return way.transport
-    return None
+    words = [word.rpartition("/")[2].partition("@")[0].partition(".")[0] for word in profile.command]
+    return Transport.ACP if WAYS[0].command[0] in words else Transport.HEADLESS

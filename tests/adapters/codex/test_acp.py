@@ -184,9 +184,7 @@ def test_a_kind_carries_its_status(turn: Turn) -> None:
     kind = {"response_too_many_failed_attempts": {"http_status_code": 429}}
     report = reported(turn.feed(refused(data={"message": "x", "codex_error_info": kind})))
     assert 429 == report.evidence.http_status
-    assert {"responseTooManyFailedAttempts": {"httpStatusCode": 429}} == report.evidence.signals[0].data[
-        "codexErrorInfo"
-    ]  # type: ignore[index, call-overload]
+    assert {"responseTooManyFailedAttempts": {"httpStatusCode": 429}} == facts(report)[0]["codexErrorInfo"]
 
 
 def test_an_error_without_a_vocabulary_is_kept_as_it_is(turn: Turn) -> None:
