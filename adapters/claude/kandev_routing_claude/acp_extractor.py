@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from kandev_routing_claude.failure import Verdict, as_dict, as_dicts, as_int, as_str, spoken_by_runtime
+from kandev_routing_claude.failure import Verdict, as_dict, as_dicts, as_int, as_str, never_connected, spoken_by_runtime
 from kandev_routing_claude.held import Held, HeldMessage
 from kandev_routing_claude.stderr import worth_keeping
 from kandev_routing_claude.watch import (
@@ -50,9 +50,6 @@ _SPEAKS: Final = frozenset({"tool_call", "tool_call_update", "agent_thought_chun
 _REMARK: Final = re.compile(r"\*\*(?:Model fallback|Fast mode turned off|Auto mode unavailable)\b")
 """What claude-agent-acp says itself, as a message without an id."""
 _SAID_STATUS: Final = re.compile(r"\bAPI Error: (\d{3})\b|\brejected \((\d{3})\)")
-_NEVER_CONNECTED: Final = re.compile(
-    r"\((?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH)\)|\bFailedToOpenSocket\b"
-)
 _LIMIT: Final = re.compile(r"(?i)\byou(?:['’]ve| have) (?:hit|reached) your\b|\bout of (?:extra )?usage\b")
 _REFUSALS: Final = frozenset(
     {
@@ -290,7 +287,7 @@ def _refused_before_response(code: int | None, kind: str, words: str) -> bool:
         return True
     if kind == "rate_limit" and _LIMIT.search(words):
         return True
-    return _SAID_STATUS.search(words) is not None or _NEVER_CONNECTED.search(words) is not None
+    return _SAID_STATUS.search(words) is not None or never_connected(words)
 
 
 def _count_tokens(usage: Frame, turn: TurnRecord) -> None:

@@ -40,9 +40,14 @@ class Verdict:
         if self.status is not None:
             labelled = self.error not in {None, "unknown"} or self.api_error == "usage_limit_reached"
             return labelled or str(self.status) in self.text
-        if self.api_error == "connection_failed" or _NEVER_CONNECTED.search(self.text):
-            return _NEVER_CONNECTED.search(self.text) is not None
+        if self.api_error == "connection_failed" or never_connected(self.text):
+            return never_connected(self.text)
         return self.error == "authentication_failed" or self.text.startswith("Not logged in")
+
+
+def never_connected(text: str) -> bool:
+    """Whether a sentence of Claude's tells that no connection came about."""
+    return _NEVER_CONNECTED.search(text) is not None
 
 
 def verdict_of(event: Mapping[str, JsonValue], text: str) -> Verdict:
