@@ -31,7 +31,15 @@ _MAX_MESSAGES: Final = 4
 _RESUMES: Final = frozenset({"session/load", "session/resume"})
 _TOLD: Final = frozenset({"APIError", "ContextOverflowError", "ProviderAuthError", "ProviderModelNotFoundError"})
 """Errors that end a request before its response, or that this transport shows the response of."""
-_BROKEN: Final = ("connection reset", "socket connection was closed", "decompression failed", "timed out", "timeout")
+_BROKEN: Final = (
+    "our servers are currently overloaded",
+    "connection reset",
+    "socket connection was closed",
+    "decompression failed",
+    "timed out",
+    "timeout",
+)
+"""Words of a connection or a stream that broke off; the first ones a vendor says inside an open stream."""
 
 
 class OpenCodeAcpExtractor(StandardAcpExtractor):

@@ -14,6 +14,9 @@ _PROOF_CHARS: Final = 16
 _MAX_CHARS: Final = 64 * 1024
 """How much of a message is remembered: a retry whose beginning is longer is shown again from there on."""
 
+_MAX_MESSAGES: Final = 8
+"""How many of the last messages are remembered: only the newest one is ever tried again."""
+
 
 @dataclass(slots=True)
 class _Message:
@@ -77,13 +80,13 @@ class RetriedText:
 
     def piece(self, message_id: str, text: str) -> str:
         """Return what to show for a piece of a message; one without an id is always shown."""
-        return self._messages.setdefault(message_id, _Message()).piece(text) if message_id else text
+        if not message_id:
+            return text
+        held = ""
+        if message_id not in self._messages and len(self._messages) >= _MAX_MESSAGES:
+            held = self._messages.pop(next(iter(self._messages))).rest()
+        return held + self._messages.setdefault(message_id, _Message()).piece(text)
 
     def rest(self) -> str:
         """Return what was held back and is to be shown after all."""
         return "".join(message.rest() for message in self._messages.values())
-
-    @property
-    def messages(self) -> int:
-        """How many messages there were."""
-        return len(self._messages)

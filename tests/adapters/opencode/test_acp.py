@@ -75,6 +75,8 @@ def test_the_name_and_the_words_tell_a_failure_without_its_status(
 BROKEN = [
     failed("Connection reset by server"),
     failed("Response decompression failed"),
+    failed("SSE read timed out"),
+    failed("Our servers are currently overloaded. Please try again later."),
     failed("Provider response headers timed out after 300000ms"),
     failed("Cannot connect to API: The socket connection was closed unexpectedly."),
     failed('{"type":"overloaded_error","message":"Overloaded"}', "UnknownError"),

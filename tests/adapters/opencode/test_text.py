@@ -38,6 +38,13 @@ def test_messages_are_told_apart_and_one_without_an_id_is_always_shown() -> None
     assert ["Half an answer, "] * 4 == [text.piece(m, "Half an answer, ") for m in ("a", "b", "", "")]
 
 
+def test_only_the_last_messages_are_remembered_and_none_loses_its_text() -> None:
+    text = RetriedText()
+    shown_pieces = [text.piece("first", "well, "), text.piece("first", "well, ")]
+    shown_pieces += [text.piece(f"msg_{number}", "x") for number in range(20)]
+    assert sorted("well, well, " + "x" * 20) == sorted("".join([*shown_pieces, text.rest()]))
+
+
 WORDS = st.lists(st.text("abcd ", min_size=1, max_size=9), max_size=8)
 
 
