@@ -76,9 +76,10 @@ class Config:
                 return Setting(value, layer.path) if isinstance(value, str) else None
         return None
 
-    def variables(self) -> Iterator[str]:
-        """Return every variable that a used part of the configuration names (``{env:NAME}``)."""
-        for text in _texts(self.values):
+    def variables(self, provider: str) -> Iterator[str]:
+        """Return every variable that the configuration names (``{env:NAME}``) for anything but other providers."""
+        others = {name: value for name, value in self.values.items() if name != "provider"}
+        for text in _texts({**others, "provider": dict(self.table("provider", provider))}):
             yield from _VARIABLE.findall(text)
 
 

@@ -120,22 +120,28 @@ def named_variables(config: Config, model: str | None) -> Iterator[str]:
     known = _known(config, model)
     if known is not None:
         yield from (name for name in (known.variable, known.base_url, *known.also) if name)
-    listed = config.table("provider", (model or "").partition("/")[0]).get("env")
+    provider = provider_of(model)
+    listed = config.table("provider", provider).get("env")
     yield from (name for name in (listed if isinstance(listed, list) else []) if isinstance(name, str))
-    yield from config.variables()
+    yield from config.variables(provider)
 
 
 def secrets_of(config: Config, environ: Mapping[str, str], model: str | None) -> frozenset[str]:
     """Return the values that only the configuration's words make secret (R-EVI-5)."""
-    named = {environ[n] for n in config.variables() if environ.get(n)}
+    named = {environ[n] for n in config.variables(provider_of(model)) if environ.get(n)}
     known = _known(config, model)
     if known is not None and environ.get(known.variable):
         named.add(environ[known.variable])
     return frozenset(named | {value for value in _kept_secret(dict(config.values)) if value})
 
 
+def provider_of(model: str | None) -> str:
+    """Return the provider of a ``provider/model``; nothing when there is none."""
+    return (model or "").partition("/")[0]
+
+
 def _known(config: Config, model: str | None) -> Known | None:
-    provider = (model or "").partition("/")[0]
+    provider = provider_of(model)
     vendor = vendor_of(provider, as_text(config.table("provider", provider).get("npm")))
     return None if vendor is None else KNOWN[vendor]
 

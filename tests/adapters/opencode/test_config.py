@@ -131,7 +131,7 @@ def test_a_value_is_told_with_the_file_that_set_it_last(opencode: OpenCodeMachin
     assert (own, ("env", "KEY"), False) == (key.path, key.reference, key.literal)
     assert (None, True) == (url.reference, url.literal)
     assert found.setting("provider", "y", "options", "apiKey") is None
-    assert ["KEY"] == [*found.variables()]
+    assert (["KEY"], []) == ([*found.variables("x")], [*found.variables("y")])
 
 
 def test_variables_are_put_in_as_opencode_does() -> None:

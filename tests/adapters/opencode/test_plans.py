@@ -173,6 +173,17 @@ def test_the_variables_that_the_configuration_names_come_along_too(opencode: Ope
     assert "ANTHROPIC_API_KEY" not in plan.environ
 
 
+def test_the_variables_of_other_providers_stay_behind(opencode: OpenCodeMachine) -> None:
+    opencode.project("opencode.json", config(
+        provider={"corp": {"options": {"apiKey": "{env:CORP_KEY}"}}},
+        mcp={"d": {"type": "remote", "url": "https://x.example", "headers": {"X": "{env:DOCS_TOKEN}"}}},
+    ))  # fmt: skip
+    plan = opencode.launch({**HOST, "DOCS_TOKEN": "secret-d00"}, model=MODEL)
+    assert "CORP_KEY" not in plan.environ
+    assert "secret-d00" == plan.environ["DOCS_TOKEN"]
+    assert {"secret-d00", "secret-a00"} <= plan.secrets
+
+
 def test_keys_that_the_configuration_holds_are_secrets(opencode: OpenCodeMachine) -> None:
     opencode.project("opencode.json", config(
         provider={"x": {"options": {"apiKey": "secret-k00", "headers": {"x-key": "secret-h00"}}}},
