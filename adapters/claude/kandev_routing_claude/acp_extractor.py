@@ -49,6 +49,9 @@ _SPEAKS: Final = frozenset({"tool_call", "tool_call_update", "agent_thought_chun
 """Updates after which a message that was held is known to be the model's: it went on."""
 _REMARK: Final = re.compile(r"\*\*(?:Model fallback|Fast mode turned off|Auto mode unavailable)\b")
 """What claude-agent-acp says itself, as a message without an id."""
+_SIGN_IN: Final = re.compile(
+    r"(?i)\b(?:/login|log(?:ged)? ?in|login|sign(?:ed)? ?in|api key|o?auth\w*|token|credentials?|organi[sz]ation)\b"
+)
 _SAID_STATUS: Final = re.compile(r"\bAPI Error: (\d{3})\b|\brejected \((\d{3})\)")
 _LIMIT: Final = re.compile(r"(?i)\byou(?:['’]ve| have) (?:hit|reached) your\b|\bout of (?:extra )?usage\b")
 _REFUSALS: Final = frozenset(
@@ -253,7 +256,9 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         """Whether a held message is the error in other words; a sign-in's are unrelated to those of its error."""
         text = held.text.strip()
         same = said.removeprefix(_PREFIX).strip() == text
-        return same or (code == _AUTH_REQUIRED and (spoken_by_runtime(text) or not self._begun))
+        if same or code != _AUTH_REQUIRED:
+            return same
+        return spoken_by_runtime(text) or (not self._begun and _SIGN_IN.search(text) is not None)
 
     def _is_disguised(self, held: Held, turn: TurnRecord) -> bool:
         """Whether a turn that "ended well" has nothing but an error sentence, which cost no token."""

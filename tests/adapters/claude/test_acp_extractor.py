@@ -66,6 +66,19 @@ def test_words_of_a_sign_in_are_kept_beside_their_unrelated_error(turn: Turn) ->
     assert ("", True) == (report.text, repeatable(report))
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["Login expired · Run /login to sign in again", "Your organization has disabled this", "OAuth token revoked"],
+)
+def test_any_words_about_a_sign_in_explain_its_error(turn: Turn, text: str) -> None:
+    assert "" == reported(turn.feed(chunk(text), error("Authentication required", code=-32000))).text
+
+
+def test_other_words_before_it_are_output(turn: Turn) -> None:
+    report = reported(turn.feed(chunk("Hello, I shall look"), error("Authentication required", code=-32000)))
+    assert ("Hello, I shall look", False) == (report.text, repeatable(report))
+
+
 def test_a_message_that_is_not_the_error_is_output_whoever_named_it(turn: Turn) -> None:
     """Gateways name messages by UUIDs too: the mark of an answer is never lost (R-SAFE-1)."""
     report = reported(turn.feed(chunk("Half an answer"), refused()))

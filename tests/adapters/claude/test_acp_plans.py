@@ -67,6 +67,7 @@ def test_acp_is_taken_where_only_it_is_installed(both: Machine) -> None:
 
 
 def test_a_missing_agent_is_told_with_the_way_out(machine: Machine) -> None:
+    (machine.bin / ACP).unlink(missing_ok=True)
     with pytest.raises(ExecutableNotFound, match=r"npm install -g @agentclientprotocol/claude-agent-acp"):
         machine.plan("claude", transport="acp")
 
