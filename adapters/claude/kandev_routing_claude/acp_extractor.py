@@ -86,7 +86,6 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         self._begun = False
         """Whether a response is known to have begun: then what was seen may not be all (R-SAFE-7)."""
         self._shown = False
-        self._thought = False
         self._last_words = ""
         """The answer as the inner Claude's ``result`` repeats it."""
 
@@ -166,7 +165,7 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         hidden = any(
             as_str(b.get("type")) in {"thinking", "redacted_thinking"} for b in as_dicts(message.get("content"))
         )
-        if hidden and not self._thought:
+        if hidden and not turn.effects.thinking:
             turn.thinking("")
 
     def _own(self, message_id: str, event: Event, turn: TurnRecord) -> None:
@@ -280,7 +279,7 @@ def _goes_on(message: Frame) -> bool:
     if message.get("method") == "session/request_permission":
         return True
     update = as_object(as_object(message.get("params")).get("update"))
-    return message.get("method") == "session/update" and update.get("sessionUpdate") in _SPEAKS
+    return message.get("method") == "session/update" and as_text(update.get("sessionUpdate")) in _SPEAKS
 
 
 def _refused_before_response(code: int | None, kind: str, words: str) -> bool:

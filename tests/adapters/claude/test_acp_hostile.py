@@ -42,20 +42,21 @@ TYPES = st.sampled_from(["system", "assistant", "rate_limit_event", "result", "u
 OBJECTS = st.dictionaries(KEYS, ODD | st.dictionaries(KEYS, ODD, max_size=4), max_size=6)
 
 
-def _update(kind: str, fields: dict[str, Any]) -> AcpFrame:
+def _update(kind: Any, fields: dict[str, Any]) -> AcpFrame:
     return AcpFrame({"method": "session/update", "params": {"update": {**fields, "sessionUpdate": kind}}})
 
 
-def _event(kind: str, fields: dict[str, Any]) -> AcpFrame:
+def _event(kind: Any, fields: dict[str, Any]) -> AcpFrame:
     return AcpFrame({"method": "_claude/sdkMessage", "params": {"message": {**fields, "type": kind}}})
 
 
 REQUESTS = st.sampled_from(["session/prompt", "session/new", "initialize"])
 FRAMES = (
-    st.builds(_update, KINDS, OBJECTS)
-    | st.builds(_event, TYPES, OBJECTS)
+    st.builds(_update, KINDS | ODD, OBJECTS)
+    | st.builds(_event, TYPES | ODD, OBJECTS)
     | st.builds(lambda m, r: AcpFrame(m, request=r), OBJECTS, REQUESTS)
     | st.builds(lambda m, p: AcpFrame({"method": m, "params": p}), st.sampled_from(["_auth/status_update", "_claude/sdkMessage"]), ODD)
+    | st.builds(AcpFrame, OBJECTS)
     | st.builds(StderrLine, st.text(max_size=80))
 )  # fmt: skip
 
