@@ -1,30 +1,38 @@
-"""Plans launches of both adapters on a made-up machine: private homes, fake executables, an environment of our own."""
+"""Plans launches of the adapters on a made-up machine: private homes, fake executables, an environment of our own."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from kandev_routing_claude import ClaudeAdapter
 from kandev_routing_codex import CodexAdapter
+from kandev_routing_opencode import OpenCodeAdapter
 from kandev_routing_sdk.conductor.launch import inherited
 from kandev_routing_sdk.profiles import ConcreteProfile, SecretRef
 from kandev_routing_sdk.spec import AgentAdapter, LaunchPlan, LaunchRequest
 
-ADAPTERS: Mapping[str, AgentAdapter] = {"claude": ClaudeAdapter(), "codex": CodexAdapter()}
+ADAPTERS: Mapping[str, AgentAdapter] = {
+    "claude": ClaudeAdapter(),
+    "codex": CodexAdapter(),
+    "opencode": OpenCodeAdapter(),
+}
+ACP_AGENTS: Final = ("claude-agent-acp", "codex-acp")
+"""Executables of their own; ``opencode`` speaks both."""
 
 
 class Machine:
-    """A home with files, executables on PATH, and a host environment."""
+    """A home with files, executables on PATH, and a host environment. ``programs``: what is installed beside the families' CLIs."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, programs: tuple[str, ...] = ()) -> None:
+        self.root = root
         self.home = root / "home"
         self.work = root / "work"
         self.bin = root / "bin"
         for folder in (self.home, self.work, self.bin):
             folder.mkdir(parents=True)
-        for name in ADAPTERS:
+        for name in (*ADAPTERS, *programs):
             self.executable(self.bin / name)
         self.environ = {"PATH": str(self.bin), "HOME": str(self.home), "TZ": "UTC"}
 
@@ -41,7 +49,7 @@ class Machine:
         return found
 
     def profile(self, family: str, **fields: Any) -> ConcreteProfile:
-        return ConcreteProfile(id="p", name="P", family=family, **fields)
+        return ConcreteProfile(**{"id": "p", "name": "P", "family": family, **fields})
 
     def plan(
         self,
@@ -63,7 +71,7 @@ class Machine:
         request = LaunchRequest(
             profile=profile,
             environ=inherited(everything, adapter.inherits) | own,
-            cwd=self.work,
+            cwd=self.work / (profile.cwd or "."),
             executor_namespace=namespace,
             resume_session_id=resume,
             full_environ=everything | own,
