@@ -32,7 +32,7 @@ from kandev_routing_sdk.spec.replay import ChunkReplay
 from kandev_routing_sdk.spec.servers import mcp_secrets
 from kandev_routing_sdk.spec.typed_failure import TYPED_FAILURES, TypedFailure, TypedFailureExtractor, typed_failure
 from kandev_routing_sdk.spec.upstream import Upstream, upstream_of
-from kandev_routing_sdk.spec.ways import ChosenWay, LaunchWay, choose_way, discovered
+from kandev_routing_sdk.spec.ways import ChosenWay, LaunchWay, asked_transport, choose_way, discovered
 from kandev_routing_sdk.types import Channel, JsonValue, Phase, Transport
 
 __all__ = [
@@ -76,6 +76,7 @@ __all__ = [
     "acp_settings",
     "as_object",
     "as_text",
+    "asked_transport",
     "choose_way",
     "discovered",
     "find_executable",

@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Final, NamedTuple
 
 from kandev_routing_sdk.errors import ExecutableNotFound
+from kandev_routing_sdk.profiles import ConcreteProfile
 from kandev_routing_sdk.spec.adapter import FoundAgent, LaunchRequest
 from kandev_routing_sdk.spec.executables import find_executable, require_executable
 from kandev_routing_sdk.types import Transport
@@ -58,6 +59,16 @@ def choose_way(request: LaunchRequest, ways: Sequence[LaunchWay]) -> ChosenWay:
     return ChosenWay(way.transport, (executable, *command[1:], *added))
 
 
+def asked_transport(profile: ConcreteProfile, ways: Sequence[LaunchWay]) -> Transport | None:
+    """Return the transport that a profile is written for: its own, or its command's; None: whichever is installed.
+
+    For :meth:`AgentAdapter.validate`, which may not look at the machine.
+    """
+    if profile.transport is not None or not profile.command:
+        return profile.transport
+    return _named_by(profile.command, profile.family, ways).transport
+
+
 def discovered(family: str, ways: Sequence[LaunchWay], environ: Mapping[str, str]) -> tuple[FoundAgent, ...]:
     """Return which ways this machine has, in their order, starting nothing; for :meth:`AgentAdapter.discover`."""
     found = [(way, find_executable(way.command[0], environ)) for way in ways]
@@ -78,11 +89,14 @@ def _way_of(request: LaunchRequest, ways: Sequence[LaunchWay]) -> LaunchWay:
             f"profile {request.profile.id!r} wants {wanted}, which this agent does not speak; use {known}"
         )
     if command:
-        own = [way for way in ways if way.command[0] == request.profile.family]
-        ordered = [*own, *ways]
-        return max(ordered, key=lambda way: _likeness(command, way.command))  # the first of the most alike
+        return _named_by(command, request.profile.family, ways)
     installed = (way for way in ways if find_executable(way.command[0], request.environ, request.cwd))
     return next(installed, ways[0])
+
+
+def _named_by(command: Sequence[str], family: str, ways: Sequence[LaunchWay]) -> LaunchWay:
+    own = [way for way in ways if way.command[0] == family]
+    return max([*own, *ways], key=lambda way: _likeness(command, way.command))  # the first of the most alike
 
 
 def _likeness(command: Sequence[str], program: Sequence[str]) -> int:

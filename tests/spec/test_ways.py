@@ -8,7 +8,7 @@ import pytest
 
 from kandev_routing_sdk.errors import ExecutableNotFound
 from kandev_routing_sdk.profiles import ConcreteProfile
-from kandev_routing_sdk.spec import LaunchRequest, LaunchWay, Transport, choose_way, discovered
+from kandev_routing_sdk.spec import LaunchRequest, LaunchWay, Transport, asked_transport, choose_way, discovered
 
 BEST = LaunchWay(Transport.HEADLESS, ("bolt", "run"), "install bolt")
 OTHER = LaunchWay(Transport.ACP, ("bolt-acp",), "install bolt-acp")
@@ -84,6 +84,23 @@ def test_a_wrapper_is_taken_to_wrap_the_agent_itself(bin_folder: Path) -> None:
     wrapper = program(bin_folder, "wrapper")
     chosen = choose_way(request(bin_folder, command=("wrapper",)), (OTHER, BEST))
     assert (Transport.HEADLESS, (wrapper, "run")) == (chosen.transport, chosen.argv)
+
+
+@pytest.mark.parametrize(
+    ("transport", "command", "expected"),
+    [
+        (None, None, None),
+        (Transport.ACP, None, Transport.ACP),
+        (Transport.ACP, ("bolt", "run"), Transport.ACP),
+        (None, ("npx", "bolt-acp"), Transport.ACP),
+        (None, ("wrapper",), Transport.HEADLESS),
+    ],
+)
+def test_what_a_profile_is_written_for(
+    transport: Transport | None, command: tuple[str, ...] | None, expected: Transport | None, tmp_path: Path
+) -> None:
+    profile = request(tmp_path, transport=transport, command=command).profile
+    assert expected is asked_transport(profile, (OTHER, BEST))
 
 
 def test_what_makes_it_speak_is_added_to_a_command_once(bin_folder: Path) -> None:
