@@ -37,6 +37,8 @@ class Agent:
     scenario: str = "success"
     transport: Transport = "headless"
     auth: ClaudeAuth = "api_key"
+    settings: str | None = None
+    """Lines of the profile's table, in place of those that let it use its tools without asking."""
 
     @property
     def profile(self) -> str:
@@ -84,8 +86,8 @@ class Setup:
             f'name = "{agent.profile.title()}"',
             f'transport = "{agent.transport}"',
             f"command = [{json.dumps(str(self._command(agent)))}]",
-            _MORE.get((agent.family, agent.transport), ""),
             f"env = {{ {', '.join(entries)} }}",
+            _MORE.get((agent.family, agent.transport), "") if agent.settings is None else agent.settings,
         ]
 
     def _environment(self, agent: Agent) -> dict[str, str]:
