@@ -102,7 +102,7 @@ class _Launch:
 
     def place(self, path: str | Path) -> str:
         """Return a path as a locator."""
-        return place_of(path, self.request.profile, self._given)
+        return place_of(path)
 
 
 def resolve(request: LaunchRequest, environ: Mapping[str, str]) -> Resolved:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Final
 
 from kandev_routing_sdk.spec import ConcreteProfile, LaunchWay, Transport
@@ -27,5 +28,7 @@ def transport_of(profile: ConcreteProfile) -> Transport:
     """Return the transport that a profile is written for: its own, that of its command, else headless."""
     if profile.transport is not None:
         return profile.transport
-    named = any(WAYS[1].command[0] in word for word in profile.command or ())
+    # as `choose_way` reads it: `@vendor/claude-agent-acp@1` and `/opt/claude-agent-acp.js` are both claude-agent-acp
+    programs = {PurePath(word).name.partition("@")[0].partition(".")[0] for word in profile.command or ()}
+    named = WAYS[1].command[0] in programs
     return Transport.ACP if named else Transport.HEADLESS

@@ -59,6 +59,17 @@ def test_a_command_tells_its_transport(both: Machine) -> None:
     assert Transport.HEADLESS is both.plan("claude", command=("npx", "@anthropic-ai/claude-code")).transport
 
 
+@pytest.mark.parametrize(
+    "word",
+    ["x/claude-agent-acp.js", "@vendor/claude-agent-acp@1", "claude-agent-acp", "claude", "x/claude-agent-acp/y"],
+)
+def test_a_profile_is_checked_for_the_transport_that_it_will_be_launched_on(both: Machine, word: str) -> None:
+    both.executable(both.bin / "wrap")
+    fields: dict[str, Any] = {"command": ("wrap", word)}
+    over_acp = bool(ClaudeAdapter().validate(both.profile("claude", mode="dontAsk", **fields)))
+    assert over_acp is (both.plan("claude", **fields).transport is Transport.ACP)
+
+
 def test_acp_is_taken_where_only_it_is_installed(both: Machine) -> None:
     (both.bin / "claude").unlink()
     assert Transport.ACP is both.plan("claude", mode="plan").transport
