@@ -45,6 +45,8 @@ _AHEAD: Final = re.compile(
     re.IGNORECASE,
 )
 """Whole messages that Codex itself says at the head of a turn, before its model has answered."""
+_NOTICE: Final = re.compile(r"(?:config )?warning: |\*context compacted\b", re.IGNORECASE)
+"""How ``codex-acp`` begins what is a mere remark."""
 _OWN_LOG: Final = re.compile(
     r"\[SYSTEM_ERROR\] (?!\[APP-SERVER EXIT\])"  # what it answers with as well
     r"|\s+at "  # a stack trace
@@ -108,6 +110,9 @@ class CodexAcpExtractor(TypedFailureExtractor):
     def _runtime_words(self, text: str, turn: TurnRecord) -> None:
         if self._system_error and self._cause is None:
             self._cause = failure_signal(Channel.AGENT_NOTICE, text, None)
+        elif not _NOTICE.match(text):
+            turn.notice(text)  # the answer to a command of its own, or a newer one's: it may stand for something done
+            turn.incomplete()
         elif self._answered:
             turn.notice(text)
         # else a warning, said before anybody was asked: no sign of the turn, and no failure

@@ -85,6 +85,11 @@ def test_words_without_a_name_are_the_runtime_s(turn: Turn) -> None:
     assert [Notice("*Context compacted.*")] == turn.of(Notice)
 
 
+def test_words_of_the_runtime_that_nobody_knows_may_stand_for_something_done(turn: Turn) -> None:
+    turn.feed(chunk("Logged out from Codex account."), answer())
+    assert (False, "") == (turn.record.effects.complete, reported(turn).text)
+
+
 def test_an_older_agent_names_nothing_so_its_words_are_the_answer() -> None:
     turn = older_agent().feed(chunk(WARNING))
     assert Delivery.SENT is turn.record.effects.delivery
