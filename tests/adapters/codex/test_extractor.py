@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kandev_routing_codex.extractor import CodexExtractor
+from kandev_routing_codex.failures import PATIENCE
 from kandev_routing_sdk.evidence.updates import InnerRetry, ToolCall, ToolResult
 from kandev_routing_sdk.spec import StderrLine, StdoutLine
 from kandev_routing_sdk.types import AttemptOutcome, Delivery
@@ -63,6 +64,16 @@ def test_nothing_local_acknowledges_the_prompt(turn: Turn) -> None:
         error("Reconnecting... waiting for network (Connection failed)"),
     )
     assert Delivery.SENT is turn.record.effects.delivery
+
+
+def test_waiting_for_the_network_is_given_up(turn: Turn) -> None:
+    """R-CON-9: it would wait for ever. R-SAFE-3: whether the prompt arrived is not known."""
+    wait = error("Reconnecting... waiting for network (Connection failed: error sending request)")
+    turn.feed(*[wait] * (PATIENCE - 1))
+    assert (None, False) == (turn.record.outcome, turn.record.over)
+    report = turn.feed(wait, wait).exit(0)
+    assert (AttemptOutcome.FAILED, "reconnecting", True) == (report.outcome, report.stop_reason, turn.record.over)
+    assert (Delivery.SENT, ["stdout_event"]) == (report.effects.delivery, [*channels(report)])
 
 
 @pytest.mark.parametrize("kind", ["command_execution", "file_change", "mcp_tool_call", "web_search"])
