@@ -7,22 +7,24 @@ import pwd
 from collections.abc import Mapping
 from pathlib import Path
 
-from kandev_routing_sdk.profiles import ConcreteProfile
-
 
 def home_of(environ: Mapping[str, str]) -> Path:
     """Return the home that an agent with this environment will use: ``HOME``, else the one of this process's user."""
-    return Path(environ.get("HOME") or pwd.getpwuid(os.getuid()).pw_dir)
+    return Path(environ.get("HOME") or _own_home())
 
 
-def place_of(path: str | Path, profile: ConcreteProfile, environ: Mapping[str, str]) -> str:
-    """Return a path as a locator: below the agent's home relative to it (``~/…``), so that it names no user; else as it is.
+def place_of(path: str | Path) -> str:
+    """Return a path as a locator: links followed, below the user's own home relative to it (``~/…``), else whole.
 
-    A profile that sets ``HOME`` itself means another home than ``~`` does elsewhere, so its paths stay whole.
+    The user's own home is the one that the system knows, whatever ``HOME`` says: an agent with another ``HOME`` has files of another
+    account, and one with the usual ``HOME`` written out has the usual ones.
     """
-    if "HOME" not in profile.env:
-        try:
-            return f"~/{Path(path).relative_to(home_of(environ))}"
-        except ValueError:
-            pass  # it is elsewhere
-    return str(path)
+    place = Path(os.path.realpath(path))
+    try:
+        return f"~/{place.relative_to(os.path.realpath(_own_home()))}"
+    except ValueError:
+        return str(place)
+
+
+def _own_home() -> str:
+    return pwd.getpwuid(os.getuid()).pw_dir

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 from kandev_routing_claude import ClaudeAdapter
 from kandev_routing_codex import CodexAdapter
@@ -23,7 +24,10 @@ ACP_AGENTS: Final = ("claude-agent-acp", "codex-acp")
 
 
 class Machine:
-    """A home with files, executables on PATH, and a host environment. ``programs``: what is installed beside the families' CLIs."""
+    """A user's home with files, executables on PATH, and a host environment.
+
+    ``programs``: what is installed beside the families' CLIs.
+    """
 
     def __init__(self, root: Path, programs: tuple[str, ...] = ()) -> None:
         self.root = root
@@ -76,4 +80,5 @@ class Machine:
             resume_session_id=resume,
             full_environ=everything | own,
         )
-        return adapter.plan(request)
+        with patch("kandev_routing_sdk.spec.places._own_home", return_value=str(self.home)):
+            return adapter.plan(request)

@@ -6,30 +6,29 @@ import os
 import pwd
 from pathlib import Path
 
-from kandev_routing_sdk.profiles import ConcreteProfile
 from kandev_routing_sdk.spec import home_of, place_of
 
-ANY = ConcreteProfile(id="acme", name="Acme", family="acme")
-OWN_HOME = ConcreteProfile(id="acme", name="Acme", family="acme", env={"HOME": "/homes/second"})
+OWN_HOME = Path(pwd.getpwuid(os.getuid()).pw_dir)
 
 
 def test_the_home_is_the_agents_not_this_processes() -> None:
     assert Path("/homes/me") == home_of({"HOME": "/homes/me"})
-    assert Path(pwd.getpwuid(os.getuid()).pw_dir) == home_of({}) == home_of({"HOME": ""})
+    assert OWN_HOME == home_of({}) == home_of({"HOME": ""})
 
 
-def test_a_place_below_home_names_no_user() -> None:
-    assert "~/.acme/auth.json" == place_of("/homes/me/.acme/auth.json", ANY, {"HOME": "/homes/me"})
-    assert place_of("/homes/you/.acme", ANY, {"HOME": "/homes/you"}) == place_of(
-        "/homes/me/.acme", ANY, {"HOME": "/homes/me"}
-    )
+def test_a_place_below_the_users_own_home_names_no_user() -> None:
+    assert "~/.acme-none/auth.json" == place_of(OWN_HOME / ".acme-none" / "auth.json")
+    assert "~/.acme-none" == place_of(f"{OWN_HOME}/.acme-none/x/..")
 
 
-def test_a_place_elsewhere_stays_whole() -> None:
-    for path in ("/etc/acme", "/homes/mean/.acme", "acme"):
-        assert path == place_of(Path(path), ANY, {"HOME": "/homes/me"})
-
-
-def test_a_home_of_the_profiles_own_is_not_the_one_of_others() -> None:
+def test_a_place_elsewhere_stays_whole(tmp_path: Path) -> None:
     """Otherwise two logins in two homes would be taken for one."""
-    assert "/homes/second/.acme" == place_of("/homes/second/.acme", OWN_HOME, {"HOME": "/homes/second"})
+    place = tmp_path.resolve() / "second" / ".acme"
+    assert str(place) == place_of(place) == place_of(f"{place}/")
+    assert place_of(tmp_path / "first" / ".acme") != place_of(place)
+
+
+def test_a_link_is_the_place_that_it_leads_to(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert place_of(tmp_path / "real" / "auth.json") == place_of(tmp_path / "link" / "auth.json")

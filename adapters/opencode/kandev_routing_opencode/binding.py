@@ -201,7 +201,7 @@ class _Launch:
         return _Credential(mechanism, "environment", name if own is None else own.secret.removeprefix("env:"))
 
     def _place(self, path: Path) -> str:
-        return place_of(path, self.request.profile, self.environ)
+        return place_of(path)
 
     def descriptor(self, credential: _Credential | None, scope: str | None) -> CredentialBindingDescriptor | None:
         """Return the descriptor, if every part of it is proven."""

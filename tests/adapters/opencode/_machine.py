@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kandev_routing_opencode import OpenCodeAdapter
-from kandev_routing_sdk.conductor.launch import inherited
-from kandev_routing_sdk.profiles import ConcreteProfile, SecretRef
-from kandev_routing_sdk.spec import LaunchPlan, LaunchRequest
+from kandev_routing_sdk.spec import LaunchPlan
 from tests.adapters._plans import Machine
 
 ADAPTER = OpenCodeAdapter()
@@ -34,23 +32,7 @@ class OpenCodeMachine(Machine):
 
     def launch(self, host: Mapping[str, str] | None = None, *, resume: str | None = None, **fields: Any) -> LaunchPlan:
         """Resolve a launch as the conductor does."""
-        profile = ConcreteProfile(id="p", name="P", family="opencode", **fields)
-        assert [] == [*ADAPTER.validate(profile)]
-        everything = {**self.environ, **(host or {})}
-        own = {
-            name: everything[value.secret.removeprefix("env:")] if isinstance(value, SecretRef) else value
-            for name, value in profile.env.items()
-        }
-        return ADAPTER.plan(
-            LaunchRequest(
-                profile=profile,
-                environ=inherited(everything, ADAPTER.inherits) | own,
-                cwd=self.work,
-                executor_namespace="here",
-                resume_session_id=resume,
-                full_environ=everything | own,
-            )
-        )
+        return self.plan("opencode", host, resume=resume, **fields)
 
 
 def config(**values: Any) -> str:
