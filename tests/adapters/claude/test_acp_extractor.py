@@ -96,6 +96,11 @@ def test_a_message_after_which_the_model_goes_on_is_the_models(turn: Turn) -> No
     assert "I shall look." == reported(turn).text
 
 
+def test_messages_are_set_apart_as_headless(turn: Turn) -> None:
+    turn.feed(chunk("I shall ", "msg_1"), chunk("look.", "msg_1"), tool(), chunk("Done", "msg_2"), chunk(".", "msg_2"))
+    assert "I shall look.\n\nDone." == reported(turn).text
+
+
 def test_blanks_of_the_model_are_not_lost(turn: Turn) -> None:
     turn.feed(chunk("One", MODEL), chunk("\n\n", MODEL), chunk("two", MODEL))
     assert "One\n\ntwo" == reported(turn).text
