@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from kandev_routing_codex.settings import BOUNDED
-from kandev_routing_sdk.binding import canonical
+from kandev_routing_codex.ways import WAYS
 from kandev_routing_sdk.errors import LaunchError
-from kandev_routing_sdk.profiles import SecretRef
 from kandev_routing_sdk.spec import ExecutableNotFound, LaunchPlan, LaunchRequest, Transport
+from tests.adapters._accounts import Row, fingerprint_of, planned
+from tests.adapters._accounts_codex import CODEX
 from tests.adapters._plans import ADAPTERS, Machine
-from tests.adapters.test_descriptors import CASES, Case
 
 KEY = "sk-secret-000000"
 
@@ -287,22 +288,12 @@ def test_a_session_is_continued_by_the_protocol(machine: Machine) -> None:
 
 # Whose account --------------------------------------------------------------------------------------------------------
 
-SHARED = [
-    case for case in CASES if case.family == "codex" and case.name not in {"broken configuration", "codex local models"}
-]
+
+SHARED = [row for row in CODEX if not {"transport", "command"} & set(row.launch.fields)]
 
 
-@pytest.mark.parametrize("case", SHARED, ids=lambda case: case.name)
-def test_both_transports_of_one_account_are_the_same_account(case: Case, machine: Machine) -> None:
+@pytest.mark.parametrize("row", SHARED, ids=lambda row: row.name)
+def test_both_transports_of_one_account_are_the_same_account(row: Row, tmp_path: Path) -> None:
     """R-CIR-3."""
-    for path, text in case.files.items():
-        machine.file(path, text)
-    host = {name: value.format(home=machine.home) for name, value in case.host.items()}
-    fields = dict(case.fields)
-    if "env" in fields:
-        fields["env"] = {
-            n: v if isinstance(v, SecretRef) else v.format(home=machine.home) for n, v in fields["env"].items()
-        }
-    plans = [machine.plan("codex", host, transport=way, **fields) for way in (Transport.HEADLESS, Transport.ACP)]
-    headless, acp = ((plan.provider_id, plan.descriptor and canonical(plan.descriptor)) for plan in plans)
-    assert headless == acp
+    acp, headless = (planned(row, tmp_path / "machine", transport=way.transport) for way in WAYS)
+    assert (acp.provider_id, fingerprint_of(acp)) == (headless.provider_id, fingerprint_of(headless))
