@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
 from typing import Final
 
-from kandev_routing_sdk.spec import ConcreteProfile, LaunchWay, Transport
+from kandev_routing_sdk.spec import ConcreteProfile, LaunchWay, Transport, asked_transport
 
 _ELSE: Final = "so that it is on PATH, or set `command` in the profile"
 
@@ -26,9 +25,4 @@ WAYS: Final = (
 
 def transport_of(profile: ConcreteProfile) -> Transport:
     """Return the transport that a profile is written for: its own, that of its command, else headless."""
-    if profile.transport is not None:
-        return profile.transport
-    # as `choose_way` reads it: `@vendor/claude-agent-acp@1` and `/opt/claude-agent-acp.js` are both claude-agent-acp
-    programs = {PurePath(word).name.partition("@")[0].partition(".")[0] for word in profile.command or ()}
-    named = WAYS[1].command[0] in programs
-    return Transport.ACP if named else Transport.HEADLESS
+    return asked_transport(profile, WAYS) or Transport.HEADLESS
