@@ -41,18 +41,18 @@ class LaunchRequest:
 
 @dataclass(frozen=True, slots=True)
 class AcpSettings:
-    """How to talk to an ACP agent."""
+    """How to talk to an ACP agent. What may hold a secret is not part of its ``repr``."""
 
-    client_meta: Mapping[str, JsonValue] = field(default_factory=dict)
+    client_meta: Mapping[str, JsonValue] = field(default_factory=dict, repr=False)
     """``clientCapabilities._meta`` to send."""
-    session_meta: Mapping[str, JsonValue] = field(default_factory=dict)
+    session_meta: Mapping[str, JsonValue] = field(default_factory=dict, repr=False)
     """``_meta`` of the request that opens the session."""
     auth_method: str | None = None
     """``authenticate`` with this method first, if set."""
     mode: str | None = None
     model: str | None = None
-    options: Mapping[str, JsonValue] = field(default_factory=dict)
-    mcp_servers: Sequence[Mapping[str, JsonValue]] = ()
+    options: Mapping[str, JsonValue] = field(default_factory=dict, repr=False)
+    mcp_servers: Sequence[Mapping[str, JsonValue]] = field(default=(), repr=False)
     permission: Literal["allow", "reject"] = "reject"
     """The answer to ``session/request_permission``."""
     quiet_period_s: float = 0.25
@@ -80,7 +80,7 @@ class LaunchPlan:
     """Exact values that must never appear anywhere (R-EVI-5). The core adds those it resolved itself."""
     resumed: bool = False
     """Whether this launch continues ``resume_session_id``."""
-    acp: AcpSettings = AcpSettings()
+    acp: AcpSettings = field(default=AcpSettings(), repr=False)
     first_sign_s: float | None = None
     """Seconds of silence after the prompt was sent until the agent is ended, for agents that sleep or try again without a word
     (R-CON-9); None: only the call's timeout bounds it. It was silent, so nothing automatic may follow."""

@@ -16,8 +16,8 @@ def home_of(environ: Mapping[str, str]) -> Path:
 def place_of(path: str | Path) -> str:
     """Return a path as a locator: links followed, below the user's own home relative to it (``~/…``), else whole.
 
-    The user's own home is the one that the system knows, whatever ``HOME`` says: an agent with another ``HOME`` has files of another
-    account, and one with the usual ``HOME`` written out has the usual ones.
+    The user's own home is the one that the system knows, whatever ``HOME`` says: an agent with another ``HOME`` has other logins,
+    and one with the usual ``HOME`` written out has the usual ones.
     """
     place = Path(os.path.realpath(path))
     try:

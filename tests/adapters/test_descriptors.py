@@ -65,5 +65,15 @@ def test_sharing_is_an_equivalence_and_the_unprovable_share_with_nobody(plans: P
 def test_no_secret_is_in_a_descriptor(row: Row, tmp_path: Path) -> None:
     plan = planned(row, tmp_path / "machine")
     shown = repr(plan) + (canonical(plan.descriptor).decode() if plan.descriptor else "")
-    secrets = (KEY, OTHER_KEY, "secret-000", "user:secret", "a1b2c3d4e5f6", "acct-secret", "proj-secret", "eyJ", "--secret")
+    secrets = (
+        KEY,
+        OTHER_KEY,
+        "secret-000",
+        "user:secret",
+        "a1b2c3d4e5f6",
+        "acct-secret",
+        "proj-secret",
+        "eyJ",
+        "--secret",
+    )
     assert [] == [secret for secret in secrets if secret in shown]
