@@ -166,12 +166,12 @@ def _bedrock(launch: _Launch) -> _Found:
     credential = None
     if launch.get("AWS_BEARER_TOKEN_BEDROCK"):
         credential = _from_variable(launch, "AWS_BEARER_TOKEN_BEDROCK", "bearer_token")
-    elif launch.get("AWS_ACCESS_KEY_ID") and launch.get("AWS_SECRET_ACCESS_KEY"):
-        credential = _from_variable(launch, "AWS_SECRET_ACCESS_KEY", "aws_keys")
-    elif profile := launch.get("AWS_PROFILE"):
+    elif profile := launch.get("AWS_PROFILE"):  # it beats keys in the environment
         files = [launch.get(name) for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")]
         places = [launch.place(file) for file in files if file] or [launch.place(launch.home / ".aws")]
         credential = _Credential("aws_profile", "aws_config", f"{' '.join(places)} profile {profile}")
+    elif launch.get("AWS_ACCESS_KEY_ID") and launch.get("AWS_SECRET_ACCESS_KEY"):
+        credential = _from_variable(launch, "AWS_SECRET_ACCESS_KEY", "aws_keys")
     trusted = trusted and not launch.on("CLAUDE_CODE_SKIP_BEDROCK_AUTH")
     return provider, scope, credential if trusted else None
 
