@@ -22,7 +22,7 @@ class Upstream:
     address: str
     """``host[:port][/path]``, the port only if it is not the scheme's own."""
     has_credentials: bool
-    """The URL itself carries a user or a password: then nothing else proves whose credential is used."""
+    """The URL itself carries a user, a password or a query (``?key=…``): then nothing else proves whose credential is used."""
 
     @property
     def provider_id(self) -> str:
@@ -52,4 +52,4 @@ def upstream_of(url: str) -> Upstream | None:
     name = f"[{host}]" if ":" in host else host.rstrip(".")
     if port is not None and port != _DEFAULT_PORTS[parts.scheme]:
         name += f":{port}"
-    return Upstream("/".join([name, *segments]), has_credentials=parts.username is not None)
+    return Upstream("/".join([name, *segments]), has_credentials=parts.username is not None or bool(parts.query))

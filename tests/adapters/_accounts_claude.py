@@ -45,6 +45,7 @@ ACCOUNTS: Final = (
         launch("bare", HOST, LOGIN, args=("--bare",)),
         launch("a header that signs nobody in", {**HOST, "ANTHROPIC_CUSTOM_HEADERS": "x-team: blue"}),
         launch("other settings", HOST, _settings(env={"DISABLE_COST_WARNINGS": "1"}, model="opus")),
+        launch("without the user's settings", HOST, _settings(env={"ANTHROPIC_API_KEY": OTHER_KEY}), options={"setting_sources": "project"}),
         launch("a cloud switched off", {**HOST, **AWS_KEYS, "CLAUDE_CODE_USE_BEDROCK": "0"}),
         launch("another vendor's variables", {**HOST, "OPENAI_API_KEY": OTHER_KEY, "CODEX_API_KEY": OTHER_KEY})),
     account("the same variable on another machine", "anthropic",
@@ -86,6 +87,8 @@ ACCOUNTS: Final = (
     account("the key in the settings", "anthropic",
         launch("found by itself", {}, _settings(env=HOST)),
         launch("over an inherited one", {"ANTHROPIC_API_KEY": OTHER_KEY}, _settings(env=HOST))),
+    account("the key in the project's settings", "anthropic",
+        launch("found by itself", {}, {"{work}/.claude/settings.json": json.dumps({"env": HOST})})),
     account("the key in a settings file of its own", "anthropic",
         launch("given by a flag", {}, {"{work}/team.json": json.dumps({"env": HOST})}, args=("--settings=team.json",)),
         launch("given by its whole path", {}, {"{work}/team.json": json.dumps({"env": HOST})}, args=("--settings={work}/team.json",))),
@@ -131,7 +134,8 @@ ACCOUNTS: Final = (
     account("the project team-ai, as oneself", "google-vertex",
         launch("gcloud's own login", VERTEX, {".config/gcloud/application_default_credentials.json": "{}"})),
     account("the Foundry resource team", "microsoft-foundry",
-        launch("inherited", {**FOUNDRY, "ANTHROPIC_FOUNDRY_RESOURCE": "team"})),
+        launch("inherited", {**FOUNDRY, "ANTHROPIC_FOUNDRY_RESOURCE": "team"}),
+        launch("with Vertex switched on too, which it beats", {**VERTEX, **GCP, **FOUNDRY, "ANTHROPIC_FOUNDRY_RESOURCE": "team"})),
     account("the Foundry resource play", "microsoft-foundry",
         launch("inherited", {**FOUNDRY, "ANTHROPIC_FOUNDRY_RESOURCE": "play"})),
 )  # fmt: skip
@@ -145,6 +149,8 @@ UNPROVABLE: Final = {
         launch("bare, though logged in", {}, LOGIN, args=("--bare",)),
         launch("a key in settings on the command line", args=(f'--settings={{"env":{{"ANTHROPIC_API_KEY":"{KEY}"}}}}',)),
         launch("a header of one's own", {**HOST, "ANTHROPIC_CUSTOM_HEADERS": "Authorization: Bearer secret-000"})),
+    "gateway:llm.corp.example/anthropic": (
+        launch("a key in the address", {**GATEWAY, "ANTHROPIC_BASE_URL": f"{CORP}?key={KEY}"}),),
     "gateway:llm.corp.example": (
         launch("a password in the address", {**HOST, "ANTHROPIC_BASE_URL": "https://user:secret@llm.corp.example"}),),
     "amazon-bedrock": (

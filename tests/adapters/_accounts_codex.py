@@ -74,7 +74,8 @@ ACCOUNTS: Final = (
         launch("the same HOME written out", {}, _login("chatgpt"), env={"HOME": "{home}"})),
     account("the second ChatGPT plan", "openai",
         launch("by its folder", {}, _login("chatgpt", ".codex-work"), env={"CODEX_HOME": "{home}/.codex-work"}),
-        launch("by the host's variable", {"CODEX_HOME": "{home}/.codex-work"}, _login("chatgpt", ".codex-work"))),
+        launch("by the host's variable", {"CODEX_HOME": "{home}/.codex-work"}, _login("chatgpt", ".codex-work")),
+        launch("by a roundabout way", {"CODEX_HOME": "{home}/.codex-work/../.codex-work"}, _login("chatgpt", ".codex-work"))),
     account("another user's ChatGPT plan", "openai",
         launch("that user's HOME in the profile", {}, _login("chatgpt", "{root}/other/.codex"), env={"HOME": "{root}/other"}),
         launch("that user's HOME around us", {"HOME": "{root}/other"}, _login("chatgpt", "{root}/other/.codex"))),
@@ -93,11 +94,15 @@ ACCOUNTS: Final = (
         launch("configured", CORP_HOST, _provider()),
         launch("headless", CORP_HOST, _provider(), transport=EXEC, model="gpt-5.5"),
         launch("without the version", CORP_HOST, _provider("https://LLM.corp.example:443/openai/")),
+        launch("with the version of the interface", CORP_HOST, _provider(
+            extra='env_key = "CORP_KEY"\nquery_params = { "api-version" = "2026-01-01" }')),
         launch("by another name", CORP_HOST, _provider(name="firm", chosen="firm")),
         launch("chosen by an option", CORP_HOST, _provider(chosen=""), options={"model_provider": "corp"}),
         launch("chosen by -c", CORP_HOST, _provider(chosen=""), args=("-c", "model_provider=corp")),
-        launch("chosen by a profile of Codex", CORP_HOST, {**_provider(chosen=""), **_config('model_provider = "corp"', ".codex/x")},
-               transport=EXEC, options={"model_provider": "corp"}),
+        launch("chosen by a profile of Codex", CORP_HOST, {**_provider(chosen=""), ".codex/work.config.toml": 'model_provider = "corp"'},
+               transport=EXEC, args=("--profile=work",)),
+        launch("chosen by a profile in its file", CORP_HOST, {".codex/config.toml": 'profile = "work"\n[profiles.work]\n'
+               f'model_provider = "corp"\n[model_providers.corp]\nname = "x"\nbase_url = "{CORP}"\nenv_key = "CORP_KEY"\n'}),
         launch("chosen by the agent's variable", {**CORP_HOST, "MODEL_PROVIDER": "corp"}, _provider(chosen=""), transport=ACP,
                env={"MODEL_PROVIDER": "corp"}),
         launch("described by -c", CORP_HOST, {}, args=("-c", "model_provider=corp", "-c", 'model_providers.corp.name="x"',
@@ -135,7 +140,8 @@ UNPROVABLE: Final = {
         launch("a token in the file", {}, _provider(extra=f'experimental_bearer_token = "{KEY}"')),
         launch("a header with a token in the file", CORP_HOST, _provider(
             extra=f'env_key = "CORP_KEY"\nhttp_headers = {{ Authorization = "Bearer {KEY}" }}')),
-        launch("a key in the query", {}, _provider(extra=f'query_params = {{ key = "{KEY}" }}'))),
+        launch("a key in the query", CORP_HOST, _provider(extra=f'env_key = "CORP_KEY"\nquery_params = {{ key = "{KEY}" }}')),
+        launch("a key in the address", CORP_HOST, _provider(f"{CORP}?key={KEY}"))),
     "gateway:llm.corp.example": (
         launch("a password in the address", CORP_HOST, _provider(PASSWORD)),),
     "amazon-bedrock": (

@@ -99,7 +99,11 @@ ACCOUNTS: Final = (
         launch("inherited", {"OPENCODE_AUTH_CONTENT": json.dumps({"anthropic": {"type": "api", "key": KEY}})}, model=CLAUDE)),
     account("the key in a file", "anthropic",
         launch("by its path", {}, {**_provider("anthropic", apiKey="{file:~/.keys/a}"), ".keys/a": KEY}, model=CLAUDE),
+        launch("by its whole path", {}, {**_provider("anthropic", apiKey="{file:{home}/.keys/a}"), ".keys/a": KEY}, model=CLAUDE),
         launch("named by the project", {}, {**_provider("anthropic", PROJECT, apiKey="{file:~/.keys/a}"), ".keys/a": KEY}, model=CLAUDE)),
+    account("the key in another user's file of that name", "anthropic",
+        launch("by its path", {"HOME": "{root}/other"}, {**_provider("anthropic", PROJECT, apiKey="{file:~/.keys/a}"),
+               "{root}/other/.keys/a": KEY}, model=CLAUDE)),
     account("the key in another file", "anthropic",
         launch("by its path", {}, {**_provider("anthropic", apiKey="{file:~/.keys/b}"), ".keys/b": KEY}, model=CLAUDE)),
     account("the key written into the global configuration", "anthropic",
@@ -152,7 +156,8 @@ UNPROVABLE: Final = {
     "gateway:llm.corp.example": (
         launch("a password in the address", CORP_HOST, _corp("https://user:secret@llm.corp.example/v1"), model=CORP_MODEL),),
     "gateway:llm.corp.example/openai": (
-        launch("the company's key is missing", {}, _corp(), model=CORP_MODEL),),
+        launch("a key in the address", CORP_HOST, _corp(f"{CORP}?key={KEY}"), model=CORP_MODEL),
+        launch("the company's key is missing", {}, _corp(), model=CORP_MODEL)),
     "amazon-bedrock": (
         launch("credentials of the instance", {"AWS_REGION": "eu-west-1"}, model=BEDROCK),),
     None: (
