@@ -33,7 +33,7 @@ def _cases(cli: str) -> list[Case]:
     return [
         Case(name, expected, datetime.fromisoformat(expected["recorded_at"]) if "recorded_at" in expected else WHEN)
         for name, expected in expectations().items()
-        if name.startswith(cli)
+        if name.startswith(f"{cli}/headless/")
     ]
 
 

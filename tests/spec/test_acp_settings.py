@@ -8,7 +8,7 @@ import pytest
 
 from kandev_routing_sdk.acp import messages
 from kandev_routing_sdk.profiles import ConcreteProfile
-from kandev_routing_sdk.spec import TYPED_FAILURES, acp_problems, acp_settings
+from kandev_routing_sdk.spec import TYPED_FAILURES, JsonValue, acp_problems, acp_settings
 
 
 def profile(**fields: Any) -> ConcreteProfile:
@@ -31,7 +31,7 @@ def test_everything_a_profile_says_is_passed_on() -> None:
 
 def test_nobody_sits_in_front_of_it_so_what_it_asks_leave_for_is_rejected() -> None:
     assert "reject" == acp_settings(profile()).permission
-    options = [{"optionId": "y", "kind": "allow_once"}, {"optionId": "n", "kind": "reject_once"}]
+    options: list[JsonValue] = [{"optionId": "y", "kind": "allow_once"}, {"optionId": "n", "kind": "reject_once"}]
     answer = messages.permission_answer(options, acp_settings(profile()).permission)
     assert {"outcome": {"outcome": "selected", "optionId": "n"}} == answer
 

@@ -97,7 +97,8 @@ JSON = st.recursive(
 
 @given(JSON, JSON)
 def test_nothing_that_an_agent_may_send_raises(air: Any, failure: Any) -> None:
-    for said in ({"_meta": air}, {"_meta": {"jetbrains": {"air": {"sessionFailure": failure}}}}):
+    holders: list[dict[str, Any]] = [{"_meta": air}, {"_meta": {"jetbrains": {"air": {"sessionFailure": failure}}}}]
+    for said in holders:
         typed_failure(said)
         update = {"sessionUpdate": "session_info_update", **said}
         frame = AcpFrame({"method": "session/update", "params": {"update": update}})

@@ -14,7 +14,7 @@ from kandev_routing_codex.extractor import CodexExtractor
 from kandev_routing_codex.launch import INHERITS, MCP_SECRETS, environment, headless_argv
 from kandev_routing_codex.settings import config_arguments, is_bounded, provider_of
 from kandev_routing_codex.validation import first_problem, problems
-from kandev_routing_codex.ways import WAYS, asked_for
+from kandev_routing_codex.ways import WAYS
 from kandev_routing_codex.zone import local_zone
 from kandev_routing_sdk.spec import (
     AcpSettings,
@@ -29,6 +29,7 @@ from kandev_routing_sdk.spec import (
     Problem,
     RuleText,
     Transport,
+    asked_transport,
     choose_way,
     discovered,
     mcp_secrets,
@@ -111,7 +112,7 @@ def _way(request: LaunchRequest) -> ChosenWay:
     """
     profile = request.profile
     fitting = [way for way in WAYS if first_problem(profile, way.transport) is None]
-    free = asked_for(profile) is None and not profile.command
+    free = asked_transport(profile, WAYS) is None
     way = choose_way(request, (fitting or WAYS) if free else WAYS)
     if problem := first_problem(profile, way.transport):
         raise LaunchError(f"{problem.path} {problem.message}")

@@ -8,8 +8,8 @@ from typing import Final
 
 from kandev_routing_codex.settings import MODES, PERMISSION_KEYS
 from kandev_routing_codex.toml import inline
-from kandev_routing_codex.ways import WAYS, asked_for
-from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, Problem, Transport, acp_problems
+from kandev_routing_codex.ways import WAYS
+from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, Problem, Transport, acp_problems, asked_transport
 
 _KEY: Final = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 _CONFIG_FLAGS: Final = ("-c", "--config")
@@ -49,7 +49,7 @@ _SERVER_KEYS: Final = frozenset({"command", "args", "env", "url", "type", "heade
 
 def problems(profile: ConcreteProfile) -> Iterator[Problem]:
     """Return what is wrong with a profile: for the transport it asks for, else for the one that takes most of it."""
-    transport = asked_for(profile)
+    transport = asked_transport(profile, WAYS)
     ways = [transport] if transport is not None else [way.transport for way in WAYS]
     yield from min(([*_problems(profile, way)] for way in ways), key=len)
 
