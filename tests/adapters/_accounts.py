@@ -94,7 +94,11 @@ def planned(row: Row, root: Path, **changed: Any) -> LaunchPlan:
     host = {name: _filled(value, machine) for name, value in given.host.items()}
     if fields.get("cwd"):
         (machine.work / fields["cwd"]).mkdir(exist_ok=True)
-    return machine.plan(row.family, host, namespace=given.namespace, **fields)
+    try:
+        return machine.plan(row.family, host, namespace=given.namespace, **fields)
+    except Exception as problem:
+        problem.add_note(row.name)
+        raise
 
 
 def fingerprint_of(plan: LaunchPlan) -> str | None:
