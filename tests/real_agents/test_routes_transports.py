@@ -95,7 +95,7 @@ mcp = { none = { command = "true", args = [] } }
 CODEX_SETTINGS = """
 model = "loopback-model-1"
 mode = "workspace-write"
-permissions = { default = "allow", network_access = true, writable_roots = ["."] }
+permissions = { default = "allow", writable_roots = ["."] }
 options = { model_reasoning_effort = "low" }
 mcp = { none = { command = "true", args = [] } }
 """
@@ -124,7 +124,7 @@ def test_every_setting_is_accepted(setup: Setup, agent: Agent, model: str) -> No
     """No flag and no option of a profile is refused by the pinned agent, and the model that was asked for is."""
     setup.write(agent)
     document = setup.run(PROMPT)
-    assert [(agent.profile, "success", None, False)] == summary(document)
+    assert [(agent.profile, "success", None, False)] == summary(document), json.dumps(document)
     assert ANSWER == document["text"]
     assert (PROMPT,) == setup.provider.prompts()
     (request,) = (request for request in setup.provider.model_requests() if not request.side)

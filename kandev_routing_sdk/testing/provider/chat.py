@@ -8,9 +8,12 @@ from typing import Any, ClassVar
 from kandev_routing_sdk.testing.provider.messages import Ask, Fault, JsonObject, Reply, SseEvent, Wire
 from kandev_routing_sdk.testing.provider.responses import openai_error, openai_fault
 
-_USAGE = {"prompt_tokens": 12, "completion_tokens": 6, "total_tokens": 18}
 _DONE = SseEvent(None, "[DONE]")
 _SHELL_TOOLS = ("bash", "shell")
+
+
+def _usage() -> dict[str, int]:
+    return {"prompt_tokens": 12, "completion_tokens": 6, "total_tokens": 18}
 
 
 def _head(ask: Ask, kind: str) -> dict[str, Any]:
@@ -24,7 +27,7 @@ def _head(ask: Ask, kind: str) -> dict[str, Any]:
 
 def _whole(ask: Ask, message: JsonObject, finish: str) -> Reply:
     choice = {"index": 0, "message": {"role": "assistant", **message}, "finish_reason": finish}
-    return Reply(body={**_head(ask, "chat.completion"), "choices": [choice], "usage": _USAGE})
+    return Reply(body={**_head(ask, "chat.completion"), "choices": [choice], "usage": _usage()})
 
 
 def _chunk(ask: Ask, delta: JsonObject, finish: str | None = None) -> SseEvent:
@@ -34,7 +37,7 @@ def _chunk(ask: Ask, delta: JsonObject, finish: str | None = None) -> SseEvent:
 
 def _ending(ask: Ask, finish: str) -> tuple[SseEvent, ...]:
     """Return the end of a stream: why it ended, what it cost, and the mark that nothing follows."""
-    usage = SseEvent(None, {**_head(ask, "chat.completion.chunk"), "choices": [], "usage": _USAGE})
+    usage = SseEvent(None, {**_head(ask, "chat.completion.chunk"), "choices": [], "usage": _usage()})
     return (_chunk(ask, {}, finish), usage, _DONE)
 
 
