@@ -150,7 +150,8 @@ UNPROVABLE: Final = {
         launch("a key in settings on the command line", args=(f'--settings={{"env":{{"ANTHROPIC_API_KEY":"{KEY}"}}}}',)),
         launch("a header of one's own", {**HOST, "ANTHROPIC_CUSTOM_HEADERS": "Authorization: Bearer secret-000"})),
     "gateway:llm.corp.example/anthropic": (
-        launch("a key in the address", {**GATEWAY, "ANTHROPIC_BASE_URL": f"{CORP}?key={KEY}"}),),
+        launch("a key in the address", {**GATEWAY, "ANTHROPIC_BASE_URL": f"{CORP}?key={KEY}"}),
+        launch("a token in a header of the proxy's", {**GATEWAY, "ANTHROPIC_CUSTOM_HEADERS": "X-Proxy-Token: secret-000"})),
     "gateway:llm.corp.example": (
         launch("a password in the address", {**HOST, "ANTHROPIC_BASE_URL": "https://user:secret@llm.corp.example"}),),
     "amazon-bedrock": (

@@ -13,6 +13,7 @@ from kandev_routing_claude.settings import Settings, read_settings
 from kandev_routing_sdk.spec import CredentialBindingDescriptor, LaunchRequest, home_of, place_of, upstream_of
 
 VENDOR_HOST: Final = "api.anthropic.com"
+_LOGIN_WORDS: Final = ("authorization", "api-key", "cookie", "token")
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
 _OTHER_CLOUDS: Final[Mapping[str, str | None]] = {
     "CLAUDE_CODE_USE_ANTHROPIC_AWS": "anthropic-aws",
@@ -116,10 +117,10 @@ def resolve(request: LaunchRequest, environ: Mapping[str, str]) -> Resolved:
         provider, scope, credential = _OTHER_CLOUDS[other], None, None
     elif launch.on("CLAUDE_CODE_USE_BEDROCK"):
         provider, scope, credential = _bedrock(launch)
-    elif launch.on("CLAUDE_CODE_USE_VERTEX"):
-        provider, scope, credential = _vertex(launch)
     elif launch.on("CLAUDE_CODE_USE_FOUNDRY"):
         provider, scope, credential = _foundry(launch)
+    elif launch.on("CLAUDE_CODE_USE_VERTEX"):
+        provider, scope, credential = _vertex(launch)
     else:
         provider, scope, credential = _messages(launch)
     return Resolved(provider, _descriptor(request, credential, scope), model, launch.settings.default_mode)
@@ -135,8 +136,9 @@ def _messages(launch: _Launch) -> _Found:
     provider, scope, trusted = _at(launch, "ANTHROPIC_BASE_URL", "anthropic", VENDOR_HOST)
     if any(launch.get(name) for name in _NOT_FOLLOWED):
         return provider, scope, None
-    headers = launch.get("ANTHROPIC_CUSTOM_HEADERS").lower()
-    if not trusted or any(name in headers for name in ("authorization", "api-key", "cookie")):
+    lines = launch.get("ANTHROPIC_CUSTOM_HEADERS").lower().splitlines()
+    headers = [line.partition(":")[0] for line in lines]
+    if not trusted or any(word in name for name in headers for word in _LOGIN_WORDS):
         return provider, scope, None  # the address or a header of the user's own carries the credential
     return provider, scope, _messages_credential(launch)
 

@@ -18,6 +18,8 @@ API_KEY: Final = "CODEX_API_KEY"
 ACCESS_TOKEN: Final = "CODEX_ACCESS_TOKEN"
 BUILT_IN: Final = LOCAL_PROVIDERS | {OPENAI, "amazon-bedrock"}
 _ACCOUNT_VARIABLES: Final = ("OPENAI_ORGANIZATION", "OPENAI_PROJECT")
+_HEADER_WORDS: Final = ("authorization", "api-key", "cookie", "token")
+_QUERY_WORDS: Final = ("key", "token", "auth", "secret", "sig")
 _MAX_BYTES: Final = 1024 * 1024
 
 
@@ -115,6 +117,8 @@ class _Launch:
         """Return what Codex will sign in with."""
         if _carries_login(self.entry.get("http_headers")) or self.entry.get("experimental_bearer_token"):
             return None  # a literal in a file that also says other things
+        if _carries_login(self.entry.get("query_params"), _QUERY_WORDS):
+            return None
         headers = self.entry.get("env_http_headers")
         if _carries_login(headers) and isinstance(headers, Mapping):
             names = sorted(str(value) for name, value in headers.items() if _carries_login({name: value}))
@@ -175,12 +179,8 @@ class _Launch:
         )
 
 
-def _carries_login(headers: Any) -> bool:  # noqa: ANN401
-    if not isinstance(headers, Mapping):
-        return False
-    return any(
-        word in str(name).lower() for name in headers for word in ("authorization", "api-key", "cookie", "token")
-    )
+def _carries_login(named: Any, words: Collection[str] = _HEADER_WORDS) -> bool:  # noqa: ANN401
+    return isinstance(named, Mapping) and any(word in str(name).lower() for name in named for word in words)
 
 
 def _auth_mode(path: Path) -> str | None:

@@ -28,6 +28,8 @@ _PROVIDER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _LOGIN_WORDS: Final = ("authorization", "api-key", "cookie", "token")
 _SIGN_INS: Final[Mapping[str, str]] = {"api": "api_key", "oauth": "oauth"}
 _CHATGPT: Final = "chatgpt.com"
+_BEARER: Final = "AWS_BEARER_TOKEN_BEDROCK"
+_DEFAULT_REGION: Final = "us-east-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +111,16 @@ class _Launch:
         if address is not None:
             return self._at(substituted(address, self.environ))
         if self.provider == "amazon-bedrock":
-            region = self.environ.get("AWS_REGION") or self.environ.get("AWS_DEFAULT_REGION")
-            return _Service(self.provider, f"region {region}" if region else None, trusted=True)
+            region = self._option("region") or self.environ.get("AWS_REGION") or _DEFAULT_REGION
+            return _Service(self.provider, f"region {region}", trusted=True)
         if self.vendor is None:
             return _Service()
         chatgpt = self.vendor == "openai" and self.sign_in == "oauth"
         return _Service(self.vendor, _CHATGPT if chatgpt else KNOWN[self.vendor].host or self.vendor, trusted=True)
 
     def _address(self) -> str | None:
-        for path in (("options", "baseURL"), ("api",)):
+        endpoint = (("options", "endpoint"),) if self.provider == "amazon-bedrock" else ()
+        for path in (*endpoint, ("options", "baseURL"), ("api",)):
             setting = self.config.setting("provider", self.provider, *path)
             if setting is not None and setting.value:
                 return setting.value
@@ -150,7 +153,7 @@ class _Launch:
             return None if self.sign_in == "oauth" else self._configured(key)
         if "apiKey" in as_object(self.entry.get("options")):
             return None  # no text
-        if self.sign_in is not None:
+        if self.sign_in is not None and not (self.provider == "amazon-bedrock" and self.environ.get(_BEARER)):
             return self._login(_SIGN_INS.get(self.sign_in))
         return self._from_environment()
 
@@ -159,7 +162,7 @@ class _Launch:
             kind, name = reference
             if kind == "env":
                 return self._variable(name, "api_key")
-            path = Path(name).expanduser() if name.startswith("~/") else Path(name)
+            path = home_of(self.environ) / name[2:] if name.startswith("~/") else Path(name)
             base = key.path.parent if key.path else self.request.cwd
             return _Credential("api_key", "file", self._place(base / path))
         if not key.literal or not key.value or key.path is None:
@@ -185,13 +188,21 @@ class _Launch:
         return self._variable(known.variable, "api_key") if known and known.variable else None
 
     def _bedrock(self) -> _Credential | None:
-        if self.environ.get("AWS_BEARER_TOKEN_BEDROCK"):
-            return self._variable("AWS_BEARER_TOKEN_BEDROCK", "bearer_token")
-        if profile := self.environ.get("AWS_PROFILE"):
-            return _Credential("aws_profile", "aws_config", f"profile {profile}")
+        """The configuration's profile beats the variable's, and a profile beats keys, as the vendor's own client has it."""
+        if self.environ.get(_BEARER):
+            return self._variable(_BEARER, "bearer_token")
+        if profile := self._option("profile") or self.environ.get("AWS_PROFILE"):
+            files = [self.environ.get(name) for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")]
+            places = [place_of(file) for file in files if file] or [place_of(home_of(self.environ) / ".aws")]
+            return _Credential("aws_profile", "aws_config", f"{' '.join(places)} profile {profile}")
         if self.environ.get("AWS_ACCESS_KEY_ID"):
             return self._variable("AWS_SECRET_ACCESS_KEY", "aws_keys")
         return None
+
+    def _option(self, name: str) -> str:
+        """Return an option of the provider's, or nothing."""
+        setting = self.config.setting("provider", self.provider, "options", name)
+        return substituted(setting.value, self.environ) if setting is not None else ""
 
     def _variable(self, name: str, mechanism: str) -> _Credential | None:
         """Return the variable of the host that holds the value; None for a literal, which is only in the profile."""
