@@ -24,11 +24,11 @@ from kandev_routing_sdk.spec.adapter import (
     StderrLine,
     StdoutLine,
 )
+from kandev_routing_sdk.spec.answer import StreamedAnswer
 from kandev_routing_sdk.spec.executables import find_executable, require_executable
 from kandev_routing_sdk.spec.hooks import GROUP, hookimpl, hookspec
 from kandev_routing_sdk.spec.lines import json_event
 from kandev_routing_sdk.spec.places import home_of, place_of
-from kandev_routing_sdk.spec.replay import ChunkReplay
 from kandev_routing_sdk.spec.servers import mcp_secrets
 from kandev_routing_sdk.spec.typed_failure import TYPED_FAILURES, TypedFailure, TypedFailureExtractor, typed_failure
 from kandev_routing_sdk.spec.upstream import Upstream, upstream_of
@@ -44,7 +44,6 @@ __all__ = [
     "CapabilitiesUpdate",
     "Channel",
     "ChosenWay",
-    "ChunkReplay",
     "ConcreteProfile",
     "CredentialBindingDescriptor",
     "ExecutableNotFound",
@@ -66,6 +65,7 @@ __all__ = [
     "StandardAcpExtractor",
     "StderrLine",
     "StdoutLine",
+    "StreamedAnswer",
     "TYPED_FAILURES",
     "Transport",
     "TurnRecord",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Final
 
 from pydantic import JsonValue
@@ -10,7 +11,7 @@ from pydantic import JsonValue
 from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.spec.adapter import AcpFrame, AgentEvent, Exited, StderrLine
-from kandev_routing_sdk.spec.replay import ChunkReplay
+from kandev_routing_sdk.spec.answer import StreamedAnswer
 from kandev_routing_sdk.types import Channel
 
 Frame = Mapping[str, JsonValue]
@@ -23,6 +24,8 @@ PLAN_UPDATES: Final = frozenset({"plan", "plan_update", "plan_removed"})
 GOOD_STOPS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests"})
 """The agent did what it could and says so. A refusal is no success, and so is every reason that is not known."""
 
+_RAN: Final[Mapping[str, bool | None]] = MappingProxyType({"completed": True, "failed": False, "in_progress": None})
+"""Statuses of a tool that did something; one that failed may have done half of its work."""
 _NO_KIND: Final = frozenset({"", "none", "unknown"})
 
 
@@ -45,7 +48,12 @@ class StandardAcpExtractor:
     """
 
     def __init__(self, *, credential_kinds: Collection[str] | None = None) -> None:
-        self._replay = ChunkReplay()
+        self.answer: Final = StreamedAnswer()
+        """The text of the answer; adapters cut it where their agent begins another try."""
+        self._titles: dict[str, str] = {}
+        """The tools that were shown, by id."""
+        self._stands: dict[str, str] = {}
+        """How each of them stands."""
         self._credential_kinds = None if credential_kinds is None else frozenset(credential_kinds)
 
     def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
@@ -61,8 +69,7 @@ class StandardAcpExtractor:
 
     def on_message_chunk(self, update: Frame, text: str, turn: TurnRecord) -> None:
         """A piece of the answer; override it where the runtime places errors among the messages."""
-        for piece in self._replay.receive(as_text(update.get("messageId")), text):
-            turn.text(piece)
+        turn.text(self.answer.piece(as_text(update.get("messageId")), text))
 
     def on_session_info(self, update: Frame, turn: TurnRecord) -> None:
         """A ``session_info_update``."""
@@ -146,8 +153,7 @@ class StandardAcpExtractor:
 
     def finish(self, turn: TurnRecord) -> None:
         """Show what was held back as a possible replay."""
-        for piece in self._replay.flush():
-            turn.text(piece)
+        turn.text(self.answer.rest())
 
     # Frames -------------------------------------------------------------------------------------------------------------
 
@@ -160,8 +166,7 @@ class StandardAcpExtractor:
         if method == "session/update":
             self._update(as_object(params.get("update")), turn)
         elif method == "session/request_permission":
-            call = as_object(params.get("toolCall"))
-            turn.tool_call(as_text(call.get("toolCallId")), as_text(call.get("title")))
+            self._announce(as_object(params.get("toolCall")), turn)
         elif method:
             self.on_notification(method, params, turn)
 
@@ -186,11 +191,11 @@ class StandardAcpExtractor:
         if kind == "agent_message_chunk":
             self._message(update, turn)
         elif kind == "agent_thought_chunk":
-            turn.thinking(as_text(as_object(update.get("content")).get("text")))
+            self._thought(as_text(as_object(update.get("content")).get("text")), turn)
         elif kind in {"tool_call", "tool_call_update"}:
-            self._tool(kind, update, turn)
+            self._tool(update, turn)
         elif kind in PLAN_UPDATES:
-            turn.thinking("")
+            self._thought("", turn)
         elif kind == "session_info_update":
             self.on_session_info(update, turn)
         elif kind == "usage_update":
@@ -212,12 +217,22 @@ class StandardAcpExtractor:
             turn.incomplete()
             turn.acknowledged()
 
-    def _tool(self, kind: str, update: Frame, turn: TurnRecord) -> None:
+    def _thought(self, text: str, turn: TurnRecord) -> None:
+        self.answer.cut()
+        turn.thinking(text)
+
+    def _announce(self, call: Frame, turn: TurnRecord) -> None:
+        """Show a tool once, or once more when its title is known at last."""
+        self.answer.cut()
+        tool_id, title = as_text(call.get("toolCallId")), as_text(call.get("title"))
+        before = self._titles.get(tool_id)
+        if not tool_id or before is None or (title and not before):
+            self._titles[tool_id] = title
+            turn.tool_call(tool_id, title)
+
+    def _tool(self, update: Frame, turn: TurnRecord) -> None:
+        self._announce(update, turn)
         tool_id, status = as_text(update.get("toolCallId")), as_text(update.get("status"))
-        if kind == "tool_call" or as_text(update.get("title")):
-            turn.tool_call(tool_id, as_text(update.get("title")))
-        if status in {"completed", "failed", "in_progress"}:
-            # a failed tool may have done half of its work
-            turn.tool_result(tool_id, ok={"completed": True, "failed": False}.get(status))
-        elif kind == "tool_call_update":
-            turn.tool_call(tool_id, as_text(update.get("title")))
+        if status in _RAN and (not tool_id or self._stands.get(tool_id) != status):
+            self._stands[tool_id] = status
+            turn.tool_result(tool_id, ok=_RAN[status])

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from kandev_routing_sdk.evidence.effects import effect_refusal
 from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord
+from kandev_routing_sdk.evidence.updates import AgentUpdate, ToolCall, ToolResult
 from kandev_routing_sdk.spec.acp import StandardAcpExtractor
 from kandev_routing_sdk.spec.adapter import AcpFrame, Exited, StderrLine
-from kandev_routing_sdk.spec.replay import ChunkReplay
 from kandev_routing_sdk.types import Channel, Delivery
 from tests.process._drive import PlainCleaner
 
@@ -137,44 +137,17 @@ def test_standard_error_and_exit_are_evidence_of_their_channel() -> None:
     assert "agent_exited" == report.stop_reason
 
 
-# Replays --------------------------------------------------------------------------------------------------------------
-
-
-def shown(chunks: list[str], message_id: str = "m") -> str:
-    replay = ChunkReplay()
-    pieces = [p for c in chunks for p in replay.receive(message_id, c)]
-    return "".join([*pieces, *replay.flush()])
-
-
-START = ["Partial answer, ", "still going ", "and then"]
-
-
-@pytest.mark.parametrize(
-    ("chunks", "expected"),
-    [
-        (START[:2] + START, "Partial answer, still going and then"),
-        (START + START + START[:2], "Partial answer, still going and then"),
-        (START + START + [" more"], "Partial answer, still going and then more"),
-        (START + START[:1], "Partial answer, still going and thenPartial answer, "),
-        (START + START[:1] + ["other"], "Partial answer, still going and thenPartial answer, other"),
-        (["ha", "ha", "ha", "ha"], "hahahaha"),
-        (["- x\n", "- y\n", "- x\n", "- z\n"], "- x\n- y\n- x\n- z\n"),
-    ],
-)
-def test_what_is_said_again_after_a_retry_is_shown_once(chunks: list[str], expected: str) -> None:
-    """R-CON-9: recorded with two agents; an honest repetition is not lost."""
-    assert expected == shown(chunks)
-
-
-def test_without_a_message_id_nothing_is_known_to_be_a_replay() -> None:
-    assert "".join(START + START) == shown(START + START, "")
-
-
-@given(st.lists(st.sampled_from(["aaaa", "bbbb", "cc", "dddd "]), max_size=12))
-def test_no_chunk_is_shown_that_was_not_said(chunks: list[str]) -> None:
-    assert len(shown(chunks)) <= len("".join(chunks))
-
-
-@given(st.lists(st.text("abcdef", min_size=4, max_size=6), min_size=2, max_size=8, unique=True))
-def test_an_answer_without_repetition_is_shown_whole(chunks: list[str]) -> None:
-    assert "".join(chunks) == shown(chunks)
+def test_a_tool_is_shown_once_however_often_it_is_mentioned() -> None:
+    """Its effects are marked all the same; one whose title comes late is shown again with it."""
+    updates: list[AgentUpdate] = []
+    record = TurnRecord(TurnContext(family="x"), PlainCleaner(), updates.append)
+    extractor = StandardAcpExtractor()
+    for fields in (
+        {"sessionUpdate": "tool_call", "title": ""},
+        {"sessionUpdate": "tool_call_update", "title": "Run ls"},
+        {"sessionUpdate": "tool_call_update", "status": "in_progress"},
+        {"sessionUpdate": "tool_call_update", "status": "in_progress", "content": []},
+        {"sessionUpdate": "tool_call_update", "title": "Run ls", "status": "completed"},
+    ):
+        extractor.receive(update(toolCallId="c", **fields), record)
+    assert [ToolCall("c", ""), ToolCall("c", "Run ls"), ToolResult("c", None), ToolResult("c", ok=True)] == updates

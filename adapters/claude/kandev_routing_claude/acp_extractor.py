@@ -45,7 +45,6 @@ EVENTS: Final[tuple[JsonValue, ...]] = (
 
 _AUTH_REQUIRED: Final = -32000
 _PREFIX: Final = "Internal error: "
-_GAP: Final = "\n\n"
 _SPEAKS: Final = frozenset({"tool_call", "tool_call_update", "agent_thought_chunk", "plan", "plan_update"})
 """Updates after which a message that was held is known to be the model's: it went on."""
 _REMARK: Final = re.compile(r"\*\*(?:Model fallback|Fast mode turned off|Auto mode unavailable)\b")
@@ -87,8 +86,6 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         self._begun = False
         """Whether a response is known to have begun: then what was seen may not be all (R-SAFE-7)."""
         self._shown = False
-        self._messages: set[str] = set()
-        """Ids of messages of which something was shown."""
         self._last_words = ""
         """The answer as the inner Claude's ``result`` repeats it."""
 
@@ -247,9 +244,6 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
 
     def _say(self, piece: Held | None, turn: TurnRecord) -> None:
         if piece is not None and piece.text:
-            if self._shown and piece.message_id not in self._messages:
-                turn.text(_GAP)  # as headless: another message, or another try of one
-            self._messages.add(piece.message_id)
             self._shown = self._begun = True
             super().on_message_chunk({"messageId": piece.message_id}, piece.text, turn)
 

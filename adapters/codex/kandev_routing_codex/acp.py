@@ -12,7 +12,6 @@ from collections.abc import Collection
 from typing import Final
 
 from kandev_routing_codex.failures import Reconnects, error_info, failure_signal, keep, text_of
-from kandev_routing_codex.joints import Joints
 from kandev_routing_codex.wording import broken_off, retry_of
 from kandev_routing_sdk.spec import (
     AcpFrame,
@@ -71,7 +70,6 @@ class CodexAcpExtractor(TypedFailureExtractor):
         self._last_try: Signal | None = None
         """Why its last own try failed."""
         self._reconnects = Reconnects()
-        self._joints = Joints()
         self._stderr: list[str] = []
 
     def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
@@ -83,7 +81,6 @@ class CodexAcpExtractor(TypedFailureExtractor):
             update = as_object(as_object(event.message.get("params")).get("update"))
             if as_text(update.get("sessionUpdate")) in _OTHER_WORK:
                 self._answered = True
-                self._joints.cut()
         super().receive(event, turn)
 
     # Messages -------------------------------------------------------------------------------------------------------------
@@ -99,13 +96,7 @@ class CodexAcpExtractor(TypedFailureExtractor):
         elif not self._answered and _AHEAD.match(text):
             return  # said before anything was asked: no sign of the turn
         self._answered = True
-        for piece in self._joints.receive(name, text):
-            turn.text(piece)
-
-    def finish(self, turn: TurnRecord) -> None:
-        """Show what was held back."""
-        for piece in self._joints.flush():
-            turn.text(piece)
+        turn.text(self.answer.piece(name, text))
 
     def _runtime_words(self, text: str, turn: TurnRecord) -> None:
         if self._system_error and self._cause is None:
@@ -136,7 +127,7 @@ class CodexAcpExtractor(TypedFailureExtractor):
             super().on_session_info(update, turn)
 
     def _try(self, message: str, cause: Signal, turn: TurnRecord) -> None:
-        self._joints.cut()
+        self.answer.cut()
         self._last_try = cause
         self._doubtful = self._doubtful or broken_off(cause.text or "")
         self._reconnects.receive(message, cause, turn)

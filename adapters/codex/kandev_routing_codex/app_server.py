@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kandev_routing_codex.failures import Reconnects, error_info, failure_signal, keep, text_of
-from kandev_routing_codex.joints import Joints
 from kandev_routing_codex.tools import FAILED_TOOL, TOOLS
 from kandev_routing_codex.wording import broken_off
 from kandev_routing_sdk.spec import (
@@ -21,6 +20,7 @@ from kandev_routing_sdk.spec import (
     Frame,
     Signal,
     StderrLine,
+    StreamedAnswer,
     TurnRecord,
     as_object,
     as_text,
@@ -36,7 +36,7 @@ class CodexAppServerExtractor:
     """One turn of a thread of ``codex app-server``. No I/O, no clock."""
 
     def __init__(self) -> None:
-        self._joints = Joints()
+        self._answer = StreamedAnswer()
         self._streamed: set[str] = set()
         self._tools: set[str] = set()
         self._reconnects = Reconnects()
@@ -113,7 +113,7 @@ class CodexAppServerExtractor:
     def _tool(self, kind: str, item_id: str, item: Frame, turn: TurnRecord, *, done: bool) -> None:
         if kind not in TOOLS:
             turn.incomplete()
-        self._joints.cut()
+        self._answer.cut()
         if item_id not in self._tools:
             self._tools.add(item_id)
             turn.tool_call(item_id, TOOLS.get(kind, kind))
@@ -126,8 +126,7 @@ class CodexAppServerExtractor:
         self._say(item_id, as_text(params.get("delta")), turn)
 
     def _say(self, item_id: str, text: str, turn: TurnRecord) -> None:
-        for piece in self._joints.receive(item_id, text):
-            turn.text(piece)
+        turn.text(self._answer.piece(item_id, text))
 
     # The end --------------------------------------------------------------------------------------------------------------
 
@@ -135,7 +134,7 @@ class CodexAppServerExtractor:
         cause = self._failure(as_object(params.get("error")), prefer="additionalDetails")
         self._doubtful = self._doubtful or broken_off(cause.text or "")
         if params.get("willRetry") is True:
-            self._joints.cut()
+            self._answer.cut()
             self._reconnects.receive(as_text(as_object(params.get("error")).get("message")), cause, turn)
         else:
             turn.acknowledged()

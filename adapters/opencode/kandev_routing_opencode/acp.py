@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from kandev_routing_opencode.failure import structured
-from kandev_routing_opencode.text import RetriedText
 from kandev_routing_sdk.spec import (
     AcpFrame,
     AgentEvent,
@@ -50,7 +49,6 @@ class OpenCodeAcpExtractor(StandardAcpExtractor):
 
     def __init__(self) -> None:
         super().__init__()
-        self._text = RetriedText()
         self._messages: set[str] = set()
         """Messages since a tool was last used."""
         self._used = self._dumped = False
@@ -67,15 +65,11 @@ class OpenCodeAcpExtractor(StandardAcpExtractor):
         """A piece of the answer; what a retry says again is not shown again, yet it is output."""
         message_id = as_text(update.get("messageId"))
         turn.acknowledged()
-        turn.text(self._text.piece(message_id, text))
+        turn.text(self.answer.piece(message_id, text))
         self._messages.add(message_id)
         if len(self._messages) > _MAX_MESSAGES:
             # a response without an end is asked for again and again (R-CON-9)
             turn.abandoned("endless_steps")
-
-    def finish(self, turn: TurnRecord) -> None:
-        """Show what was held back as a possible retry."""
-        turn.text(self._text.rest())
 
     def on_usage(self, update: Frame, turn: TurnRecord) -> None:
         """What the last message used: nothing, after a request that failed."""

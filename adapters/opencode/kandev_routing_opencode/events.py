@@ -11,8 +11,7 @@ from typing import Final
 
 from kandev_routing_opencode.failure import Failure, failure_of
 from kandev_routing_opencode.steps import StepCounter
-from kandev_routing_opencode.text import RetriedText
-from kandev_routing_sdk.spec import Channel, JsonValue, Signal, TurnRecord, as_object, as_text
+from kandev_routing_sdk.spec import Channel, JsonValue, Signal, StreamedAnswer, TurnRecord, as_object, as_text
 
 Event = Mapping[str, JsonValue]
 
@@ -47,7 +46,7 @@ class OpenCodeEventReader:
         self._mine: set[str] = set()
         """Messages of the user: no output."""
         self._tools: dict[str, str] = {}
-        self._text = RetriedText()
+        self._text = StreamedAnswer()
         self._steps = StepCounter()
         self._failures: list[Failure] = []
         self._busy = False

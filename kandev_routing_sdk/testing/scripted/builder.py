@@ -164,7 +164,7 @@ class ScriptFile:
         return self
 
     def at(self, moment: str, steps: ScriptBuilder) -> Self:
-        """Do ``steps`` at ``start`` (before anything is read), ``initialize``, ``authenticate``, ``session``, ``load`` or ``set``."""
+        """Do ``steps`` at ``start`` (before anything is read), ``initialize``, ``authenticate``, ``session``, ``load``, ``set``."""
         self._data[moment] = steps.steps
         return self
 
