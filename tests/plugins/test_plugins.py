@@ -94,7 +94,7 @@ def test_a_broken_plugin_is_named_and_costs_only_its_own_families(install: Insta
     text, told = FAULTS[fault]
     install("zz_acme", text)
     registry = load_registry()
-    assert {"claude", "codex", "scripted"} == set(registry.adapters)
+    assert {"claude", "codex", "opencode", "scripted"} == set(registry.adapters)
     (broken,) = registry.broken
     assert "zz_acme" == broken.name
     assert told in broken.problem
@@ -126,7 +126,7 @@ def test_rules_that_may_not_load_cost_only_their_own_family(install: Install, fa
     """R-CLS-4: they fail at load; R-PLG-2: the router stays up, and says whose they were."""
     install("zz_acme", ADAPTER.format(**{**GOOD, "rules": RULES[fault]}))
     registry, catalogue = load_rules()
-    assert {"claude", "codex", "scripted"} == set(registry.adapters)
+    assert {"claude", "codex", "opencode", "scripted"} == set(registry.adapters)
     assert ["acme"] == [broken.name for broken in registry.broken]
     assert any(rule.id.startswith("claude.") for rule in catalogue.rules)
 
