@@ -66,10 +66,10 @@ def started(argv: Sequence[str], env: Mapping[str, str], cwd: Path, prompt: str)
 
 
 def run(argv: Sequence[str], env: Mapping[str, str], cwd: Path, prompt: str = "Say hello.") -> RawRun:
-    """Run a CLI to its end, at most for a minute."""
+    """Run a CLI to its end, at most for two minutes."""
     began = time.monotonic()
     with started(argv, env, cwd, prompt) as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
         events = tuple(json.loads(line) for line in out.decode().splitlines())
         return RawRun(events, err.decode(), process.returncode, time.monotonic() - began)
 

@@ -189,7 +189,7 @@ def test_opencode_cancels_a_turn_and_ends_at_a_termination(opencode: Started, pr
     with opencode("hang") as agent:
         agent.open_session()
         request = agent.begin_prompt()
-        wait_for(lambda: provider.prompts("hang"))
+        wait_for(lambda: provider.prompts("hang"), 90)
         agent.send({"method": "session/cancel", "params": {"sessionId": agent.session}})
         assert "cancelled" == agent.answer_to(request)["result"]["stopReason"]
         os.kill(agent.process.pid, signal.SIGTERM)
@@ -208,7 +208,7 @@ def hanging(
     with start("hang") as agent:
         agent.open_session()
         agent.begin_prompt()
-        wait_for(lambda: provider.prompts("hang"))
+        wait_for(lambda: provider.prompts("hang"), 90)
         inner = descendants(agent.process.pid)
         assert inner
         yield request.param, agent, inner
