@@ -28,7 +28,9 @@ def _config(text: str, folder: str = ".codex") -> dict[str, str]:
     return {f"{folder}/config.toml": text}
 
 
-def _provider(url: str = CORP, extra: str = 'env_key = "CORP_KEY"', name: str = "corp", chosen: str = "corp") -> dict[str, str]:
+def _provider(
+    url: str = CORP, extra: str = 'env_key = "CORP_KEY"', name: str = "corp", chosen: str = "corp"
+) -> dict[str, str]:
     first = f'model_provider = "{chosen}"\n' if chosen else ""
     return _config(f'{first}[model_providers.{name}]\nname = "x"\nbase_url = "{url}"\n{extra}\n')
 

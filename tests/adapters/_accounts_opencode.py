@@ -36,7 +36,9 @@ def _corp(url: str = CORP, key: str = "{env:CORP_KEY}", place: str = GLOBAL) -> 
 
 
 def _login(provider: str, kind: str = "api", place: str = AUTH) -> dict[str, str]:
-    entry = {"type": "api", "key": KEY} if kind == "api" else {"type": kind, "access": KEY, "refresh": KEY, "expires": 1}
+    entry = (
+        {"type": "api", "key": KEY} if kind == "api" else {"type": kind, "access": KEY, "refresh": KEY, "expires": 1}
+    )
     return {place: json.dumps({provider: entry})}
 
 

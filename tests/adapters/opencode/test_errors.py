@@ -57,7 +57,11 @@ def _acp(case: Case) -> TurnReport:
         updates.append({"sessionUpdate": "agent_message_chunk", "messageId": "msg_1", "content": content})
     turn.feed(*(AcpFrame({"method": "session/update", "params": {"update": update}}) for update in updates))
     said, name = case["error"]["data"]["message"], case["error"]["name"]
-    error: Case = {"code": -32603, "message": f"Internal error: {said}", "data": {"service": "session", "errorName": name}}
+    error: Case = {
+        "code": -32603,
+        "message": f"Internal error: {said}",
+        "data": {"service": "session", "errorName": name},
+    }
     turn.feed(AcpFrame({"id": 3, "error": error}, request="session/prompt"))
     return turn.record.report(_when(case))
 
