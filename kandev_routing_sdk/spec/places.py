@@ -27,4 +27,7 @@ def place_of(path: str | Path) -> str:
 
 
 def _own_home() -> str:
-    return pwd.getpwuid(os.getuid()).pw_dir
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:  # a user that the system does not know, as in containers
+        return os.environ.get("HOME") or "/"

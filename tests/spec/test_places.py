@@ -6,6 +6,8 @@ import os
 import pwd
 from pathlib import Path
 
+import pytest
+
 from kandev_routing_sdk.spec import home_of, place_of
 
 OWN_HOME = Path(pwd.getpwuid(os.getuid()).pw_dir)
@@ -32,3 +34,17 @@ def test_a_link_is_the_place_that_it_leads_to(tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "real")
     assert place_of(tmp_path / "real" / "auth.json") == place_of(tmp_path / "link" / "auth.json")
+
+
+def test_a_user_that_the_system_does_not_know_has_the_home_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in containers that run as any number."""
+
+    def unknown(_uid: int) -> None:
+        raise KeyError
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert tmp_path == home_of({})
+    assert "~/.acme" == place_of(tmp_path / ".acme")

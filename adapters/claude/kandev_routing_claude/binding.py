@@ -75,7 +75,7 @@ class _Launch:
         self.request = request
         self._given = environ
         self.home = home_of(environ)
-        self.config_dir = Path(environ.get("CLAUDE_CONFIG_DIR") or self.home / ".claude")
+        self.config_dir = request.cwd / (environ.get("CLAUDE_CONFIG_DIR") or self.home / ".claude")
         arguments = (*(request.profile.command or ())[1:], *request.profile.args)
         self.bare = "--bare" in arguments
         self.settings: Settings = read_settings(

@@ -55,7 +55,7 @@ class CodexAdapter(AgentAdapter):
         profile = request.profile
         way = _way(request)
         over_acp = way.transport is Transport.ACP
-        home = codex_home(request.environ)
+        home = codex_home(request.environ, request.cwd)
         if request.environ.get("CODEX_HOME") and not home.is_dir():
             raise LaunchError(
                 f"CODEX_HOME names {str(home)!r}, which is not a folder; create it or remove the variable"

@@ -38,9 +38,9 @@ class _Credential:
     locator: str
 
 
-def codex_home(environ: Mapping[str, str]) -> Path:
-    """Return where Codex keeps its configuration and login."""
-    return Path(environ.get("CODEX_HOME") or home_of(environ) / ".codex")
+def codex_home(environ: Mapping[str, str], cwd: Path) -> Path:
+    """Return where Codex keeps its configuration and login; ``cwd``: where it will work."""
+    return cwd / (environ.get("CODEX_HOME") or home_of(environ) / ".codex")
 
 
 def named_variables(config: Config, provider: str) -> Iterator[str]:
@@ -94,7 +94,7 @@ class _Launch:
         self.unread = unread
         self.environ = environ
         self.config = config
-        self.home = codex_home(environ)
+        self.home = codex_home(environ, request.cwd)
         self.built_in = provider == OPENAI
         self.entry: Table = {} if self.built_in else config.table("model_providers", provider)
         self.openai_login = self.built_in or self.entry.get("requires_openai_auth") is True
