@@ -201,9 +201,7 @@ def test_the_adapters_and_the_command_are_found_by_their_entry_points() -> None:
     adapters = {entry.name: entry for entry in entry_points(group="kandev_routing_sdk")}
     scripted = {"scripted": "kandev_routing_sdk.testing.scripted.plugin"}
     shipped = {name: f"kandev_routing_{name}" for name in ("claude", "codex", "opencode")}
-    assert shipped | scripted == {
-        name: entry.load().__name__ for name, entry in adapters.items()
-    }
+    assert shipped | scripted == {name: entry.load().__name__ for name, entry in adapters.items()}
     (command,) = entry_points(group="console_scripts", name="kandev-routing")
     assert callable(command.load())
 
