@@ -52,6 +52,9 @@ _REMARK: Final = re.compile(r"\*\*(?:Model fallback|Fast mode turned off|Auto mo
 _SIGN_IN: Final = re.compile(
     r"(?i)\b(?:/login|log(?:ged)? ?in|login|sign(?:ed)? ?in|api key|o?auth\w*|token|credentials?|organi[sz]ation)\b"
 )
+_MAX_NOTICE: Final = 300
+_NOTICES: Final = frozenset({"informational", "mcpServerStatus"})
+"""Kinds of messages that claude-agent-acp marks as its own."""
 _SAID_STATUS: Final = re.compile(r"\bAPI Error: (\d{3})\b|\brejected \((\d{3})\)")
 _LIMIT: Final = re.compile(r"(?i)\byou(?:['’]ve| have) (?:hit|reached) your\b|\bout of (?:extra )?usage\b")
 _REFUSALS: Final = frozenset(
@@ -86,6 +89,7 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         self._begun = False
         """Whether a response is known to have begun: then what was seen may not be all (R-SAFE-7)."""
         self._shown = False
+        self._subagents: set[str] = set()
         self._last_words = ""
         """The answer as the inner Claude's ``result`` repeats it."""
 
@@ -103,9 +107,9 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         meta = as_object(as_object(update.get("_meta")).get("claudeCode"))
         if message_id in self._notices and text.strip() in self._notices[message_id]:
             return  # said already, with its labels
-        if as_text(meta.get("parentToolUseId")):
-            turn.acknowledged()  # a subagent's, which is no answer to the user
-        elif as_text(meta.get("kind")) or (not message_id and _REMARK.match(text)):
+        if parent := as_text(meta.get("parentToolUseId")):
+            self._subagent(parent, turn)  # its words are no answer to the user
+        elif meta.get("kind") in _NOTICES or (not message_id and _REMARK.match(text)):
             turn.notice(text)
         else:
             for piece in self._held.receive(message_id, text):
@@ -152,13 +156,15 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         message = as_dict(event.get("message"))
         message_id = as_str(message.get("id")) or as_str(event.get("uuid")) or ""
         turn.acknowledged()
-        if as_str(event.get("parent_tool_use_id")) is not None:
-            return  # a subagent's: its tool tells of it
+        if (parent := as_str(event.get("parent_tool_use_id"))) is not None:
+            self._subagent(parent, turn)
+            return
         if is_notice(event):
             self._own(message_id, event, turn)
             return
         if self._held.holds(message_id):
             self._say(self._held.take(), turn)
+        self._watch.recovered()
         self._begin()
         if model := as_str(message.get("model")):
             turn.served_model(model)
@@ -182,6 +188,7 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
             self._begin()
         note_denials(event, turn)
         if not result_failed(event):
+            self._watch.recovered()
             self._last_words = result_text(event)
             return
         verdict = self._watch.result(event, turn)
@@ -231,6 +238,9 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
             turn.failed("error_in_place_of_answer")
         else:
             self._say(held, turn)
+        if self._watch.verdict is not None and reason != "cancelled" and not turn.ended:
+            self._judge_observation(turn, complete=False)  # the inner Claude failed, whatever is said of the turn
+            turn.failed("error")
         if reason == "end_turn" and not self._shown and not turn.ended:
             self._say(Held("", self._last_words), turn)  # an answer that was not streamed
         super().on_stop(reason, result, turn)
@@ -245,7 +255,14 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
     def _say(self, piece: Held | None, turn: TurnRecord) -> None:
         if piece is not None and piece.text:
             self._shown = self._begun = True
+            self._watch.recovered()
             super().on_message_chunk({"messageId": piece.message_id}, piece.text, turn)
+
+    def _subagent(self, parent: str, turn: TurnRecord) -> None:
+        """A subagent is at work, which is a tool's work, whoever announced that tool."""
+        if parent not in self._subagents:
+            self._subagents.add(parent)
+            turn.tool_call(parent, "subagent")
 
     def _begin(self) -> None:
         self._begun = True
@@ -257,7 +274,9 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         same = said.removeprefix(_PREFIX).strip() == text
         if same or code != _AUTH_REQUIRED:
             return same
-        return spoken_by_runtime(text) or (not self._begun and _SIGN_IN.search(text) is not None)
+        # its own messages have a UUID, and are one short line
+        plain = bool(held.message_id) and len(text) <= _MAX_NOTICE and "\n" not in text
+        return spoken_by_runtime(text) or (plain and not self._begun and _SIGN_IN.search(text) is not None)
 
     def _is_disguised(self, held: Held, turn: TurnRecord) -> bool:
         """Whether a turn that "ended well" has nothing but an error sentence, which cost no token."""

@@ -40,6 +40,10 @@ class FailureWatch:
         """A response has begun, so what was retried before is over."""
         self._retry = None
 
+    def recovered(self) -> None:
+        """The model has answered after all."""
+        self.verdict = None
+
     def api_retry(self, event: Event, turn: TurnRecord) -> None:
         """Claude tries again by itself (R-CON-9)."""
         status = as_int(event.get("error_status"))

@@ -26,11 +26,13 @@ _BEFORE_RESPONSE: Final = re.compile(
     r"|codex ran out of room in the model['’]s context window\b"
     r"|the (?:requested |selected )?model [`'\"][^`'\"\n]*[`'\"] (?:does not exist|has been (?:deprecated|retired))\b"
     r"|the [`'\"][^`'\"\n]*[`'\"] model is not supported when using codex\b"
-    r'|\{"type":"error","status":400,.*? model is not supported when using codex\b'
+    r'|\{\s*"(?:error|detail)"\s*:'  # the body of a refusal with status 400, as it came
+    r'|\{"type":"error","status":4\d\d\b'
     r"|missing environment variable\b"
     r"|connection failed: error sending request\b"
     r"|stream disconnected before completion: error sending request\b"
     r"|not logged in\b"
+    r"|your access token could not be refreshed\b"
     r")",
     re.IGNORECASE,
 )

@@ -25,6 +25,7 @@ _PREFIX: Final = "Internal error: "
 _DUMP: Final = "Error handling "
 """What a dump of the failed request begins with on standard error: with the user's prompt in it."""
 _TOOL_UPDATES: Final = frozenset({"tool_call", "tool_call_update"})
+_SAYS: Final = frozenset({"agent_message_chunk", "agent_thought_chunk"})
 _MAX_MESSAGES: Final = 4
 """An answer is one message, two more when the session is compacted before it; only tools make more."""
 _RESUMES: Final = frozenset({"session/load", "session/resume"})
@@ -51,31 +52,37 @@ class OpenCodeAcpExtractor(StandardAcpExtractor):
         super().__init__()
         self._messages: set[str] = set()
         """Messages since a tool was last used."""
+        self._tries = 0
+        """Requests that came to an end since then."""
         self._used = self._dumped = False
 
     def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
         """Interpret one event."""
         if isinstance(event, AcpFrame):
             update = as_object(as_object(event.message.get("params")).get("update"))
-            if as_text(update.get("sessionUpdate")) in _TOOL_UPDATES:
+            kind = as_text(update.get("sessionUpdate"))
+            if kind in _TOOL_UPDATES:
                 self._messages.clear()
+                self._tries = 0
+            elif kind in _SAYS:
+                self._messages.add(as_text(update.get("messageId")))
+            elif kind == "usage_update":
+                self._tries += 1
         super().receive(event, turn)
-
-    def on_message_chunk(self, update: Frame, text: str, turn: TurnRecord) -> None:
-        """A piece of the answer; what a retry says again is not shown again, yet it is output."""
-        message_id = as_text(update.get("messageId"))
-        turn.acknowledged()
-        turn.text(self.answer.piece(message_id, text))
-        self._messages.add(message_id)
-        if len(self._messages) > _MAX_MESSAGES:
+        if max(len(self._messages), self._tries) > _MAX_MESSAGES and not turn.ended:
             # a response without an end is asked for again and again (R-CON-9)
             turn.abandoned("endless_steps")
 
+    def on_message_chunk(self, update: Frame, text: str, turn: TurnRecord) -> None:
+        """A piece of the answer; what a retry says again is not shown again, yet it is output."""
+        turn.acknowledged()
+        super().on_message_chunk(update, text, turn)
+
     def on_usage(self, update: Frame, turn: TurnRecord) -> None:
-        """What the last message used: nothing, after a request that failed."""
+        """What the last message used: nothing, after a request that failed; yet one before it may have begun an answer."""
         super().on_usage(update, turn)
         used = update.get("used")
-        self._used = isinstance(used, (int, float)) and used > 0
+        self._used = self._used or (isinstance(used, (int, float)) and used > 0)
 
     def on_error(self, request: str, error: Frame, turn: TurnRecord) -> None:
         """The error of a request; only that of the prompt may hide what was done for it."""

@@ -401,3 +401,52 @@ def test_a_sign_in_that_contradicts_the_launch_is_doubted(kind: str, doubted: bo
     turn = Turn(ClaudeAcpExtractor(credential_kinds={"api_key"}))
     turn.feed(AcpFrame({"method": "_auth/status_update", "params": {"authStatus": {"kind": kind}}}))
     assert doubted is reported(turn).credential_doubted
+
+
+# Found by attack -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        event(type="assistant", parent_tool_use_id="toolu_1", message={"id": MODEL, "content": [{"type": "tool_use"}]}),
+        chunk("I deleted the files", MODEL, _meta={"claudeCode": {"parentToolUseId": "toolu_1"}}),
+    ],
+)
+def test_a_subagent_at_work_is_a_tool_whoever_announced_it(turn: Turn, work: AcpFrame) -> None:
+    report = reported(turn.feed(work, refused()))
+    assert (True, "") == (report.effects.tool_call, report.text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message_id"),
+    [
+        ("The token bucket is empty because nobody refills it", None),
+        ("To sign in, add a login page.\n\nFirst, " + "we " * 200, RUNTIME),
+        ("A login page\nneeds a form", RUNTIME),
+    ],
+)
+def test_an_answer_about_signing_in_is_not_taken_for_the_words_of_a_sign_in(
+    turn: Turn, text: str, message_id: str | None
+) -> None:
+    report = reported(turn.feed(chunk(text, message_id), error("Authentication required", code=-32000)))
+    assert (text, True) == (report.text, report.effects.output)
+
+
+def test_a_kind_of_message_that_nobody_knows_may_be_an_answer(turn: Turn) -> None:
+    report = reported(turn.feed(chunk("Hello", MODEL, _meta={"claudeCode": {"kind": "poem"}}), answer()))
+    assert "Hello" == report.text
+
+
+@pytest.mark.parametrize("failure", [result("API Error: 529", is_error=True), notice(REFUSED, error="server_error")])
+def test_the_end_of_a_turn_whose_inner_claude_failed_is_no_success(turn: Turn, failure: AcpFrame) -> None:
+    report = reported(turn.feed(tool(), failure, answer()))
+    assert AttemptOutcome.FAILED is report.outcome
+    assert report.effects.tool_call
+
+
+def test_a_failure_that_an_answer_followed_is_over(turn: Turn) -> None:
+    report = reported(
+        turn.feed(notice(REFUSED, error="server_error"), chunk("Hello", MODEL), result("Hello"), answer())
+    )
+    assert (AttemptOutcome.SUCCESS, "Hello") == (report.outcome, report.text)

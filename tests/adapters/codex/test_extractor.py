@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from kandev_routing_codex.extractor import CodexExtractor
+from kandev_routing_codex.wording import before_response
 from kandev_routing_codex.failures import PATIENCE
 from kandev_routing_sdk.evidence.updates import InnerRetry, ToolCall, ToolResult
 from kandev_routing_sdk.spec import StderrLine, StdoutLine
@@ -181,3 +182,20 @@ def test_words_of_the_model_and_noise_are_no_evidence(turn: Turn) -> None:
         StdoutLine("{", truncated=True),
     )
     assert ["stderr", "assistant_text"] == channels(turn.exit(1))
+
+
+@pytest.mark.parametrize(
+    ("message", "proven"),
+    [
+        ('{"error":{"message":"…","code":"billing_hard_limit_reached"}}', True),
+        ('{"detail":"Instructions are not valid"}', True),
+        ('{"type":"error","status":429,"error":{}}', True),
+        ('{"type":"error","status":200}', False),
+        ('{"items":[]}', False),
+        ("Your access token could not be refreshed because your refresh token was revoked. Please log out.", True),
+        ("stream disconnected before completion: stream closed", False),
+    ],
+)
+def test_what_proves_that_no_response_began(message: str, proven: bool) -> None:
+    """R-SAFE-7: Codex gives a refusal's body as it came, and asks nobody with a token that it cannot renew."""
+    assert proven is before_response(message)

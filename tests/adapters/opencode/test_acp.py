@@ -194,3 +194,30 @@ def test_nothing_that_it_may_say_is_too_much(frames: list[Any]) -> None:
     turn = OpenCodeTurn(OpenCodeAcpExtractor())
     report = turn.feed(*frames, failed("Overloaded")).record.report(WHEN)
     assert AttemptOutcome.FAILED is report.outcome
+
+
+def test_a_response_that_had_begun_is_not_forgotten_by_the_next_try(turn: OpenCodeTurn, catalogue: Catalogue) -> None:
+    """R-SAFE-7: the last try used nothing, one before it did."""
+    turn.feed(update("usage_update", used=500, size=200000), IDLE, failed("Overloaded"))
+    assert not safe(turn.record.report(WHEN), catalogue)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda n: update("agent_thought_chunk", messageId=f"m{n}", content={"type": "text", "text": "hm"}),
+        lambda n: update("usage_update", used=n, size=200000),
+    ],
+)
+def test_steps_without_words_are_bounded_too(turn: OpenCodeTurn, step: Any) -> None:
+    """R-CON-9: a stream without an end is asked for again, whatever it holds."""
+    turn.feed(*(step(n) for n in range(1, 5)))
+    assert not turn.record.over
+    turn.feed(step(5))
+    assert turn.record.over
+
+
+def test_tools_between_the_steps_are_progress(turn: OpenCodeTurn) -> None:
+    for n in range(20):
+        turn.feed(update("tool_call", toolCallId=f"t{n}", title="ls"), update("usage_update", used=n, size=200000))
+    assert not turn.record.over
