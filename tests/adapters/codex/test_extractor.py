@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kandev_routing_codex.extractor import CodexExtractor
-from kandev_routing_codex.wording import before_response
 from kandev_routing_codex.failures import PATIENCE
+from kandev_routing_codex.wording import before_response
 from kandev_routing_sdk.evidence.updates import InnerRetry, ToolCall, ToolResult
 from kandev_routing_sdk.spec import StderrLine, StdoutLine
 from kandev_routing_sdk.types import AttemptOutcome, Delivery
