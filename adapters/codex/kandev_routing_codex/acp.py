@@ -11,8 +11,8 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from kandev_routing_codex.failures import Reconnects, error_info, failure_signal, keep, text_of
-from kandev_routing_codex.wording import broken_off, retry_of
+from kandev_routing_codex.failures import Reconnects, doubtful, error_info, failure_signal, keep, text_of
+from kandev_routing_codex.wording import retry_of
 from kandev_routing_sdk.spec import (
     AcpFrame,
     AgentEvent,
@@ -129,7 +129,7 @@ class CodexAcpExtractor(TypedFailureExtractor):
     def _try(self, message: str, cause: Signal, turn: TurnRecord) -> None:
         self.answer.cut()
         self._last_try = cause
-        self._doubtful = self._doubtful or broken_off(cause.text or "")
+        self._doubtful = self._doubtful or doubtful(cause)
         self._reconnects.receive(message, cause, turn)
 
     def on_typed_warning(self, failure: TypedFailure, turn: TurnRecord) -> None:
@@ -202,7 +202,7 @@ class CodexAcpExtractor(TypedFailureExtractor):
     # Parts ----------------------------------------------------------------------------------------------------------------
 
     def _keep(self, signal: Signal, turn: TurnRecord) -> None:
-        self._doubtful = self._doubtful or broken_off(signal.text or "")
+        self._doubtful = self._doubtful or doubtful(signal)
         keep(signal, turn)
 
     def _doubt(self, turn: TurnRecord) -> None:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kandev_routing_codex.failures import Reconnects, error_info, failure_signal, keep, text_of
+from kandev_routing_codex.failures import Reconnects, doubtful, error_info, failure_signal, keep, text_of
 from kandev_routing_codex.tools import FAILED_TOOL, TOOLS
-from kandev_routing_codex.wording import broken_off
 from kandev_routing_sdk.spec import (
     AcpFrame,
     AgentEvent,
@@ -132,7 +131,7 @@ class CodexAppServerExtractor:
 
     def _error(self, params: Frame, turn: TurnRecord) -> None:
         cause = self._failure(as_object(params.get("error")), prefer="additionalDetails")
-        self._doubtful = self._doubtful or broken_off(cause.text or "")
+        self._doubtful = self._doubtful or doubtful(cause)
         if params.get("willRetry") is True:
             self._answer.cut()
             self._reconnects.receive(as_text(as_object(params.get("error")).get("message")), cause, turn)

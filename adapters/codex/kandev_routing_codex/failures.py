@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from kandev_routing_codex.wording import retry_of, status_of
+from kandev_routing_codex.wording import before_response, broken_off, retry_of, status_of
 from kandev_routing_sdk.spec import Channel, Frame, JsonValue, Signal, TurnRecord, as_text
 
 PATIENCE: Final = 5
@@ -18,6 +18,7 @@ never ends by itself."""
 
 _NAMES: Final = ("codexErrorInfo", "codex_error_info")
 _SNAKE: Final = re.compile(r"_([a-z0-9])")
+_IN_STREAM: Final = "responseStreamDisconnected"
 _STATUSES: Final = range(100, 600)
 
 
@@ -57,6 +58,14 @@ def keep(signal: Signal, turn: TurnRecord) -> None:
     if signal.http_status is not None:
         turn.http_status(signal.http_status)
     turn.signal(signal)
+
+
+def doubtful(signal: Signal) -> bool:
+    """Whether a response may have begun before this failure (R-SAFE-7): its words or its kind say that a stream broke off."""
+    words = signal.text or ""
+    info = signal.data.get("codexErrorInfo") if isinstance(signal.data, Mapping) else None
+    in_stream = info == _IN_STREAM or (isinstance(info, Mapping) and _IN_STREAM in info)
+    return broken_off(words) or (in_stream and not before_response(words))
 
 
 class Reconnects:

@@ -44,6 +44,14 @@ _BROKEN: Final = re.compile(
 )
 
 
+_DISCONNECTED: Final = re.compile(
+    # what follows is the vendor's own sentence of a response that failed as a whole, or says that none was asked for
+    r"\Astream disconnected before completion:\s*(?:an error occurred while processing your request\b|error sending request\b"
+    r"|rate limit reached for\b|you exceeded your current quota\b)",
+    re.IGNORECASE,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Retry:
     """Codex tries again by itself."""
@@ -74,4 +82,6 @@ def before_response(message: str) -> bool:
 
 def broken_off(message: str) -> bool:
     """Whether the sentence says that a response ended in the middle, or does not say how it ended."""
+    if message.lower().startswith("stream disconnected"):
+        return _DISCONNECTED.match(message) is None
     return _BROKEN.match(message) is not None
