@@ -38,7 +38,7 @@ policy.transient.on_exhausted = "skip"
 policy.hard.wait_for_reset = { enabled = true, max_wait_seconds = 300 }
 policy.hard.on_exhausted = "skip"
 """
-_VARIABLES: Final = (("claude", "ANTHROPIC_API_KEY"), ("codex", "OPENAI_API_KEY"), ("opencode", "OPENAI_API_KEY"))
+_VARIABLES: Final = (("claude", "ANTHROPIC_API_KEY"), ("codex", "CODEX_API_KEY"), ("opencode", "OPENAI_API_KEY"))
 _EXAMPLES: Final = (("claude", "Claude Code"), ("codex", "Codex"))
 
 

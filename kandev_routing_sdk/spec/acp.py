@@ -49,7 +49,7 @@ class StandardAcpExtractor:
 
     def __init__(self, *, credential_kinds: Collection[str] | None = None) -> None:
         self.answer: Final = StreamedAnswer()
-        """The text of the answer; adapters cut it where their agent begins another try."""
+        """The text of the answer; adapters call its ``retry`` where their agent says that it tries again."""
         self._titles: dict[str, str] = {}
         """The tools that were shown, by id."""
         self._stands: dict[str, str] = {}
@@ -218,12 +218,12 @@ class StandardAcpExtractor:
             turn.acknowledged()
 
     def _thought(self, text: str, turn: TurnRecord) -> None:
-        self.answer.cut()
+        turn.text(self.answer.cut())
         turn.thinking(text)
 
     def _announce(self, call: Frame, turn: TurnRecord) -> None:
         """Show a tool once, or once more when its title is known at last."""
-        self.answer.cut()
+        turn.text(self.answer.cut())
         tool_id, title = as_text(call.get("toolCallId")), as_text(call.get("title"))
         before = self._titles.get(tool_id)
         if not tool_id or before is None or (title and not before):

@@ -1,20 +1,19 @@
 """The text of an answer that comes in pieces: each message apart from the one before, and what a retry says again shown once.
 
-Agents that try again in mid-answer say its beginning again, under the same message id (R-CON-9).
+Agents that try again in mid-answer say its beginning again (R-CON-9). Where the agent announces a try, that is all it takes.
+Where it does not, the same words under the same message id are a retry only if they cannot well be an honest repetition: text
+that is shown twice is a blemish, text that is lost is a wrong answer.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 _GAP: Final = "\n\n"
-_MIN_CHARS: Final = 4
-"""A shorter piece is repeated by honest answers too often to be taken for the beginning of a retry."""
-_TWICE_CHARS: Final = 8
-"""So much of a beginning, said twice on end, is that of two retries that broke off early."""
-_PROOF_CHARS: Final = 16
-"""So much is, when it is all that the message had said."""
+_MIN_PIECES: Final = 2
+_MIN_CHARS: Final = 12
+"""So much of a message's beginning, in as many different pieces, is taken for a retry that nobody announced."""
 _MAX_CHARS: Final = 64 * 1024
 """How much of a message is remembered: a retry whose beginning is longer is shown again from there on."""
 _MAX_MESSAGES: Final = 8
@@ -23,63 +22,78 @@ _MAX_MESSAGES: Final = 8
 
 @dataclass(slots=True)
 class _Message:
-    said: str = ""
-    """All that is shown of it."""
-    pieces: int = 0
-    replayed: str = ""
-    """What the running retry has said so far; empty when none runs."""
+    said: list[str] = field(default_factory=list)
+    """What is shown of it, as far as it is remembered."""
+    chars: int = 0
+    head: str = ""
+    """The same as one text, made when it is compared."""
+    held: list[str] = field(default_factory=list)
+    """Pieces of what may be retries."""
+    retry: list[str] = field(default_factory=list)
+    """Those of the last one."""
+    announced: bool = False
+    """Whether the agent said that it tries again."""
     proven: bool = False
-    went_on: bool = False
-    """Whether what was shown last goes on where a retry had been recognised."""
+    whole: bool = False
+    """Whether a retry had said all of it when the last one began: then that may just go on."""
 
-    def piece(self, text: str) -> str:
-        """Return what is to be shown now."""
-        self.went_on = False
-        if self.replayed:
-            return self._retried(text)
-        if self.pieces and self._may_begin(text):
-            return self._begin(text)
-        return self._new(text)
+    def piece(self, text: str) -> tuple[str, bool]:
+        """Return what is to be shown now, and whether it goes on where a retry had been recognised."""
+        if not self.held and not (self.announced or self._begins(text)):
+            return self.new(text), False
+        self.held.append(text)
+        self.retry.append(text)
+        again = "".join(self.retry)
+        if self._head().startswith(again):
+            self._weigh()
+            return "", False
+        if len(self.retry) > 1 and self._begins(text):  # that try broke off or is over, and here may be the next one
+            self.whole = again == self.head + text
+            self.retry = [text]
+            return "", False
+        if (self.announced or self.proven) and again.startswith(self.head):
+            self._forget()
+            return self.new(again[len(self.head) :]), True
+        goes_on = self.whole and self.proven
+        return self.release(), goes_on
 
-    def rest(self) -> str:
-        """Return what was held back and turned out to be no retry."""
-        held, self.replayed = ("" if self.proven else self.replayed), ""
-        return held
+    def release(self) -> str:
+        """Return what was held back, unless it is known to be a retry."""
+        text = "".join(self.retry if self.proven else self.held)
+        if self.proven and self._head().startswith(text):
+            text = ""
+        self._forget()
+        return self.new(text)
 
-    def _begin(self, text: str) -> str:
-        """A piece that may be the beginning of a retry: it is held back, unless it says more than was shown."""
-        proven = len(text) >= _PROOF_CHARS and text.startswith(self.said)
-        if proven and len(text) > len(self.said):
-            return self._go_on(text)
-        self.replayed, self.proven = text, proven
-        return ""
+    def begin_retry(self) -> None:
+        """The agent says that it tries again; what was held is part of a try that it gave up, and was shown before."""
+        self._forget()
+        self.announced = True
 
-    def _retried(self, text: str) -> str:
-        replayed = self.replayed + text
-        if self.said.startswith(replayed):
-            self.replayed, self.proven = replayed, True
-            return ""
-        if self._may_begin(text):  # the retry broke off too, and here is the next one
-            self.proven = self.proven or len(self.replayed.strip()) >= _TWICE_CHARS
-            shown = self._new(self.rest())
-            return shown + self._begin(text)
-        if replayed.startswith(self.said) and (self.pieces > 1 or len(self.said.strip()) >= _TWICE_CHARS):
-            self.replayed = ""
-            return self._go_on(replayed)
-        return self._new(self.rest() + text)  # after the same beginning, other words
-
-    def _may_begin(self, text: str) -> bool:
-        return len(text.strip()) >= _MIN_CHARS and (self.said.startswith(text) or text.startswith(self.said))
-
-    def _go_on(self, replayed: str) -> str:
-        self.went_on = True
-        return self._new(replayed[len(self.said) :])
-
-    def _new(self, text: str) -> str:
-        self.pieces += bool(text)
-        if len(self.said) < _MAX_CHARS:
-            self.said += text
+    def new(self, text: str) -> str:
+        """Take text that is to be shown."""
+        if text and self.chars < _MAX_CHARS:
+            self.said.append(text)
+            self.chars += len(text)
         return text
+
+    def _begins(self, text: str) -> bool:
+        return bool(text.strip()) and self.chars > 0 and self._head().startswith(text)
+
+    def _weigh(self) -> None:
+        """Whether what is held cannot well be an honest repetition."""
+        matched = "".join(self.retry)
+        several = len(self.retry) >= _MIN_PIECES and len(set(self.retry)) > 1
+        self.proven = self.proven or self.announced or (several and len(matched.strip()) >= _MIN_CHARS)
+
+    def _forget(self) -> None:
+        self.held, self.retry = [], []
+        self.announced = self.proven = self.whole = False
+
+    def _head(self) -> str:
+        if len(self.head) != self.chars:
+            self.head = "".join(self.said)
+        return self.head
 
 
 class StreamedAnswer:
@@ -88,31 +102,54 @@ class StreamedAnswer:
     def __init__(self) -> None:
         self._messages: dict[str, _Message] = {}
         self._current: str | None = None
-        """The message that is being said; None: the next piece begins one, or another try at one."""
+        """The message that is being said; None: the next piece begins one."""
+        self._last: _Message | None = None
+        self._tried_again = False
         self._shown = self._apart = False
 
-    def cut(self) -> None:
-        """Something else happened: what comes next is another message, or another try at this one."""
+    def cut(self) -> str:
+        """Something else happened: what comes next is another message, or another part of this one. Returns what was held back."""
+        held = self.rest()
         self._current = None
+        return held
+
+    def retry(self) -> None:
+        """The agent says that it tries again: what comes next may say again what it said last, under whatever id."""
+        self._current = None
+        self._tried_again = self._last is not None
 
     def piece(self, message_id: str, text: str) -> str:
-        """Return what to show for a piece of a message; one without an id is always shown, and ends at a cut."""
+        """Return what to show for a piece of a message. One without an id ends at a cut."""
         held = ""
         if message_id != self._current:
-            if message_id not in self._messages:
-                held = self.rest()  # no retry of what came before: another message has begun
+            held = self._begin(message_id)
             self._current, self._apart = message_id, self._shown
-        if not message_id:
-            return held + self._show(text, goes_on=False)
-        if message_id not in self._messages and len(self._messages) >= _MAX_MESSAGES:
-            del self._messages[next(iter(self._messages))]
-        message = self._messages.setdefault(message_id, _Message())
-        shown = message.piece(text)
-        return held + self._show(shown, goes_on=message.went_on)
+        message = self._messages[message_id]
+        if message_id or message.announced or message.held:
+            shown, goes_on = message.piece(text)
+        else:
+            shown, goes_on = message.new(text), False
+        return held + self._show(shown, goes_on=goes_on)
 
     def rest(self) -> str:
         """Return what was held back and is to be shown after all."""
-        return self._show("".join(message.rest() for message in self._messages.values()), goes_on=False)
+        return self._show("".join(message.release() for message in self._messages.values()), goes_on=False)
+
+    def _begin(self, message_id: str) -> str:
+        """Turn to a message; return what was held back of the others, for they are over."""
+        if self._tried_again and self._last is not None:
+            self._tried_again = False
+            self._messages[message_id] = self._last
+            self._last.begin_retry()
+            return ""
+        held = self.rest()
+        if not message_id or message_id not in self._messages:
+            self._messages.pop(message_id, None)
+            if len(self._messages) >= _MAX_MESSAGES:
+                del self._messages[next(iter(self._messages))]
+            self._messages[message_id] = _Message()
+        self._last = self._messages[message_id]
+        return held
 
     def _show(self, text: str, *, goes_on: bool) -> str:
         if not text:

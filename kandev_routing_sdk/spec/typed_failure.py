@@ -81,6 +81,7 @@ class TypedFailureExtractor(StandardAcpExtractor):
         """The agent goes on: with another try of its own, or with a mere remark."""
         maximum = failure.retry_maximum
         if maximum is not None:
+            self.answer.retry()
             turn.inner_retry(maximum=maximum)
         else:
             turn.notice(failure.title)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import PurePath
 from typing import Final, NamedTuple
 
@@ -25,6 +24,8 @@ class LaunchWay(NamedTuple):
     """The executable, then the arguments that make it speak this transport: ``("opencode", "acp")``."""
     hint: str
     """What to do when it is not installed."""
+    aliases: tuple[str, ...] = ()
+    """Other names of the program in a profile's ``command``: those of its npm package, say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +55,8 @@ def choose_way(request: LaunchRequest, ways: Sequence[LaunchWay]) -> ChosenWay:
     executable = require_executable(
         command[0], request.environ, request.cwd, hint="correct `command` in the profile, or remove it"
     )
-    own = way.command[1:]
-    added = () if own and command[-len(own) :] == own else own
+    given = command[_place(command, way) :]
+    added = (word for word in way.command[1:] if word not in given)
     return ChosenWay(way.transport, (executable, *command[1:], *added))
 
 
@@ -96,16 +97,19 @@ def _way_of(request: LaunchRequest, ways: Sequence[LaunchWay]) -> LaunchWay:
 
 def _named_by(command: Sequence[str], family: str, ways: Sequence[LaunchWay]) -> LaunchWay:
     own = [way for way in ways if way.command[0] == family]
-    return max([*own, *ways], key=lambda way: _likeness(command, way.command))  # the first of the most alike
+    return max([*own, *ways], key=lambda way: _likeness(command, way))  # the first of the most alike
 
 
-def _likeness(command: Sequence[str], program: Sequence[str]) -> int:
-    """How many words of ``program`` stand in the command, one after the other; 0 when its executable does not."""
-    words = [_program(word) for word in command]
-    if program[0] not in words:
-        return 0
-    start = words.index(program[0])
-    return 1 + sum(1 for pair in pairwise(program) if pair in set(pairwise(words[start:])))
+def _likeness(command: Sequence[str], way: LaunchWay) -> int:
+    """How many words of the way's own stand in the command behind its program; 0 when that does not."""
+    given = command[_place(command, way) :]
+    return 1 + sum(word in given for word in way.command[1:]) if given else 0
+
+
+def _place(command: Sequence[str], way: LaunchWay) -> int:
+    """Where the way's program stands in a command; at its end when it does not."""
+    names = {way.command[0], *way.aliases}
+    return next((n for n, word in enumerate(command) if _program(word) in names), len(command))
 
 
 def _program(word: str) -> str:

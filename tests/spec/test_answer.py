@@ -21,15 +21,19 @@ def shown(*pieces: str) -> str:
     [
         (PIECES * 6, "".join(PIECES)),
         ([*PIECES, *PIECES[:1], *PIECES, *PIECES[:2], *PIECES, " more"], "".join(PIECES) + " more"),
-        ([PIECES[0], *PIECES], "".join(PIECES)),
-        ([PIECES[0]] * 4 + PIECES[1:], "".join(PIECES)),
-        (["Partial answer, still", "Partial answer, still going", " on"], "Partial answer, still going on"),
+        ([*PIECES[:2], *PIECES], "".join(PIECES)),
+        (["The ", "answer is ", "The ", "answer is ", "42."], "The answer is 42."),
+        # what may well be meant is shown as it was said
+        ([PIECES[0], *PIECES], PIECES[0] + "".join(PIECES)),
         (["Yes, yes. ", "Yes, ", "it is."], "Yes, yes. Yes, it is."),
         (["ha ", "ha ", "ha "], "ha ha ha "),
         (["very ", "very ", "good"], "very very good"),
+        (["hello world\n"] * 5, "hello world\n" * 5),
+        (["| --- | --- |\n"] * 3, "| --- | --- |\n" * 3),
+        (["Hello", " world ", "Hello", " again"], "Hello world Hello again"),
         (["- x\n", "- y\n", "- x\n", "- z\n"], "- x\n- y\n- x\n- z\n"),
         ([*PIECES, *PIECES[:1]], "".join([*PIECES, PIECES[0]])),
-        (["Hello", " world ", "Hello", " again"], "Hello world Hello again"),
+        (["I", "'m sure", "I", "'m sure about"], "I'm sureI'm sure about"),
     ],
 )
 def test_retries_are_told_from_repetition(pieces: list[str], expected: str) -> None:
@@ -71,24 +75,57 @@ def test_nothing_is_shown_that_was_not_said(pieces: list[str]) -> None:
     assert text.startswith(pieces[0] if pieces else "")
 
 
-def test_another_message_and_another_try_stand_apart() -> None:
-    """What comes after a tool or a thought is no continuation; a retry that says the same goes on where it was."""
+def test_what_comes_after_a_tool_or_a_thought_stands_apart() -> None:
     text = StreamedAnswer()
-    said = [text.piece("a", "Let me look.")]
-    text.cut()
-    said += [text.piece("a", "It is "), text.piece("a", "fine.")]
-    text.cut()
-    said += [text.piece("b", "Partial answer, "), text.piece("b", "still going ")]
-    text.cut()  # the agent tries again
-    said += [text.piece("b", "Partial answer, "), text.piece("b", "still going "), text.piece("b", "on")]
-    assert "Let me look.\n\nIt is fine.\n\nPartial answer, still going on" == "".join([*said, text.rest()])
+    said = [text.piece("a", "Let me look."), text.cut(), text.piece("a", "It is "), text.piece("a", "fine.")]
+    assert "Let me look.\n\nIt is fine." == "".join(said)
 
 
-def test_another_try_with_other_words_stands_apart() -> None:
+def test_what_is_held_back_is_shown_before_something_else_happens() -> None:
+    text = StreamedAnswer()
+    assert ["ha ", "", "ha ", "\n\nHello"] == [
+        text.piece("a", "ha "),
+        text.piece("a", "ha "),
+        text.cut(),
+        text.piece("a", "Hello"),
+    ]
+
+
+@pytest.mark.parametrize("other", ["a", "b", ""])
+@pytest.mark.parametrize(
+    ("again", "expected"),
+    [
+        (["Partial answer, still", " going on"], "Partial answer, still going on"),
+        (["P", "artial answer, still going ", "on"], "Partial answer, still going on"),
+        (["Partial answer, "], "Partial answer, still going "),
+        (["Hello."], "Partial answer, still going \n\nHello."),
+        (["Partial ", "truth"], "Partial answer, still going \n\nPartial truth"),
+    ],
+)
+def test_an_announced_retry_is_told_by_its_words_alone(again: list[str], expected: str, other: str) -> None:
+    """Whatever its pieces and its id are; other words stand apart."""
+    text = StreamedAnswer()
+    said = [text.piece("a", "Partial answer, "), text.piece("a", "still going ")]
+    text.retry()
+    said += [text.piece(other, piece) for piece in again]
+    assert expected == "".join([*said, text.rest()])
+
+
+def test_announced_retries_that_break_off_one_after_the_other() -> None:
     text = StreamedAnswer()
     said = [text.piece("a", "Partial answer, ")]
-    text.cut()
-    assert "Partial answer, \n\nHello." == "".join([*said, text.piece("a", "Hello."), text.rest()])
+    for _ in range(3):
+        text.retry()
+        said += [text.piece("a", "Partial "), text.piece("a", "answer, ")]
+    text.retry()
+    said += [text.piece("a", "Partial answer, "), text.piece("a", "at last.")]
+    assert "Partial answer, at last." == "".join([*said, text.rest()])
+
+
+def test_messages_that_take_turns_keep_their_order() -> None:
+    text = StreamedAnswer()
+    said = [text.piece(*pair) for pair in (("a", "Hello there"), ("b", "B text"), ("a", "Hello"), ("b", "more"))]
+    assert "Hello there\n\nB text\n\nHello\n\nmore" == "".join([*said, text.rest()])
 
 
 @given(st.lists(st.sampled_from(["aaaa", "bbbb", "cc", "dddd "]), max_size=12))

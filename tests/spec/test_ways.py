@@ -113,6 +113,33 @@ def test_what_makes_it_speak_is_added_to_a_command_once(bin_folder: Path) -> Non
     assert (wrapper, "x") == chosen.argv
 
 
+LONG = LaunchWay(Transport.HEADLESS, ("bolt", "run", "--format=json"), "install bolt", aliases=("bolt-ai",))
+
+
+@pytest.mark.parametrize(
+    ("command", "argv"),
+    [
+        (("bolt", "run"), ("bolt", "run", "--format=json")),
+        (("bolt", "--port=0", "run", "--format=json"), ("bolt", "--port=0", "run", "--format=json")),
+        (("bolt", "acp", "--port=0"), ("bolt", "acp", "--port=0")),
+        (("wrapper", "-y", "bolt-ai", "acp"), ("wrapper", "-y", "bolt-ai", "acp")),
+        (("wrapper", "-y", "bolt-ai@latest"), ("wrapper", "-y", "bolt-ai@latest", "run", "--format=json")),
+        # these words are the wrapper's
+        (("wrapper", "run", "image"), ("wrapper", "run", "image", "run", "--format=json")),
+        (("wrapper", "run", "image", "bolt"), ("wrapper", "run", "image", "bolt", "run", "--format=json")),
+    ],
+)
+def test_only_the_words_that_are_missing_are_added(
+    bin_folder: Path, command: tuple[str, ...], argv: tuple[str, ...]
+) -> None:
+    for name in ("bolt", "wrapper"):
+        program(bin_folder, name)
+    acp = LaunchWay(Transport.ACP, ("bolt", "acp"), "install bolt", aliases=("bolt-ai",))
+    chosen = choose_way(request(bin_folder, command=command), (LONG, acp))
+    assert argv[1:] == chosen.argv[1:]
+    assert ("acp" in command) is (chosen.transport is Transport.ACP)
+
+
 def test_a_command_that_is_not_there_is_the_profiles_fault(bin_folder: Path) -> None:
     with pytest.raises(ExecutableNotFound, match="correct `command` in the profile, or remove it"):
         choose_way(request(bin_folder, command=("nowhere",)), (BEST,))

@@ -144,6 +144,7 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
     def _inner(self, event: Event, turn: TurnRecord) -> None:
         match event.get("type"):
             case "system" if event.get("subtype") == "api_retry":
+                self.answer.retry()
                 self._watch.api_retry(event, turn)
             case "assistant":
                 self._assistant(event, turn)

@@ -7,6 +7,27 @@ from typing import Final
 _GAP: Final = "\n\n"
 
 
+class _Pieces:
+    """A text that grows by pieces, put together only when it is looked at: an answer has very many."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+
+    def add(self, text: str) -> None:
+        if text:
+            self._pieces.append(text)
+
+    def text(self) -> str:
+        if len(self._pieces) > 1:
+            self._pieces = ["".join(self._pieces)]
+        return self._pieces[0] if self._pieces else ""
+
+    def take(self) -> str:
+        text = self.text()
+        self._pieces = []
+        return text
+
+
 class AnswerText:
     """Decides what of a piece of text is new.
 
@@ -15,7 +36,7 @@ class AnswerText:
     """
 
     def __init__(self) -> None:
-        self._streamed = ""
+        self._streamed = _Pieces()
         """Pieces of the current message that no whole block has confirmed yet."""
         self._replay = ""
         """What an abandoned try had shown already."""
@@ -24,8 +45,8 @@ class AnswerText:
 
     def begin_message(self) -> None:
         """A response begins; unconfirmed text belongs to a try that was given up."""
-        if self._streamed:
-            self._replay, self._streamed = self._streamed, ""
+        if streamed := self._streamed.take():
+            self._replay = streamed
 
     def begin_block(self) -> None:
         """A block of text begins inside the message."""
@@ -33,24 +54,25 @@ class AnswerText:
 
     def piece(self, text: str) -> str:
         """Return what to show for a streamed piece."""
-        self._streamed += text
+        self._streamed.add(text)
         if not self._replay:
             return self._show(text)
-        if self._replay.startswith(self._streamed):
+        streamed = self._streamed.text()
+        if self._replay.startswith(streamed):
             return ""
         shown, self._replay = self._replay, ""
-        if self._streamed.startswith(shown):
-            return self._show(self._streamed[len(shown) :])
+        if streamed.startswith(shown):
+            return self._show(streamed[len(shown) :])
         self._fresh = True
-        return self._show(self._streamed)
+        return self._show(streamed)
 
     def whole(self, text: str) -> str:
         """Return what to show for a complete block."""
-        if self._streamed and self._streamed.startswith(text):
-            self._streamed = self._streamed[len(text) :]
+        known = self._streamed.take()
+        if known and known.startswith(text):
+            self._streamed.add(known[len(text) :])
             self._replay = ""
             return ""
-        known, self._streamed = self._streamed, ""
         if known and text.startswith(known):
             return self._show(text[len(known) :])
         self._fresh = True

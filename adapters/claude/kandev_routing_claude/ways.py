@@ -13,11 +13,13 @@ WAYS: Final = (
         Transport.HEADLESS,
         ("claude",),
         f"install Claude Code (npm install -g @anthropic-ai/claude-code) {_ELSE}",
+        aliases=("claude-code",),
     ),
     LaunchWay(
         Transport.ACP,
         ("claude-agent-acp",),
         f"install it (npm install -g @agentclientprotocol/claude-agent-acp) {_ELSE}",
+        aliases=("claude-code-acp",),
     ),
 )
 """Headless first: what it says of failures is the runtime's own, and it needs no Node."""

@@ -127,7 +127,7 @@ class CodexAcpExtractor(TypedFailureExtractor):
             super().on_session_info(update, turn)
 
     def _try(self, message: str, cause: Signal, turn: TurnRecord) -> None:
-        self.answer.cut()
+        self.answer.retry()
         self._last_try = cause
         self._doubtful = self._doubtful or doubtful(cause)
         self._reconnects.receive(message, cause, turn)

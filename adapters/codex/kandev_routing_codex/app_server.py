@@ -112,7 +112,7 @@ class CodexAppServerExtractor:
     def _tool(self, kind: str, item_id: str, item: Frame, turn: TurnRecord, *, done: bool) -> None:
         if kind not in TOOLS:
             turn.incomplete()
-        self._answer.cut()
+        turn.text(self._answer.cut())
         if item_id not in self._tools:
             self._tools.add(item_id)
             turn.tool_call(item_id, TOOLS.get(kind, kind))
@@ -133,7 +133,7 @@ class CodexAppServerExtractor:
         cause = self._failure(as_object(params.get("error")), prefer="additionalDetails")
         self._doubtful = self._doubtful or doubtful(cause)
         if params.get("willRetry") is True:
-            self._answer.cut()
+            self._answer.retry()
             self._reconnects.receive(as_text(as_object(params.get("error")).get("message")), cause, turn)
         else:
             turn.acknowledged()

@@ -27,7 +27,7 @@ def headless_argv(
 ) -> tuple[str, ...]:
     """Return the whole command line."""
     profile = request.profile
-    argv = [*program, "exec", "--json", "--skip-git-repo-check"]
+    argv = [*program]
     if profile.model:
         argv.append(f"--model={profile.model}")
     if profile.mode == BYPASS:

@@ -14,7 +14,11 @@ WAYS: Final = (
         ("codex-acp",),
         f"install it (npm install -g @agentclientprotocol/codex-acp) {_ELSE}",
     ),
-    LaunchWay(Transport.HEADLESS, ("codex",), f"install Codex (npm install -g @openai/codex) {_ELSE}"),
+    LaunchWay(
+        Transport.HEADLESS,
+        ("codex", "exec", "--json", "--skip-git-repo-check"),
+        f"install Codex (npm install -g @openai/codex) {_ELSE}",
+    ),
 )
 """ACP first: failures come out the same (docs/how-to/codex.md), and an answer is seen while it is written, also one that breaks
 off."""

@@ -23,9 +23,10 @@ from kandev_routing_sdk.spec import (
 INSTALL_HINT: Final = (
     "install OpenCode (npm install -g opencode-ai) so that it is on PATH, or set `command` in the profile"
 )
+_PACKAGE: Final = ("opencode-ai",)
 WAYS: Final = (
-    LaunchWay(Transport.HEADLESS, ("opencode", "run", "--format=json"), INSTALL_HINT),
-    LaunchWay(Transport.ACP, ("opencode", "acp"), INSTALL_HINT),
+    LaunchWay(Transport.HEADLESS, ("opencode", "run", "--format=json"), INSTALL_HINT, _PACKAGE),
+    LaunchWay(Transport.ACP, ("opencode", "acp"), INSTALL_HINT, _PACKAGE),
 )
 """The best first: only `run --format json` tells the provider's status, headers and body."""
 FIRST_SIGN_S: Final = 600.0

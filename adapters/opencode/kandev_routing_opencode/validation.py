@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kandev_routing_opencode.launch import DEFAULT_PERMISSION, OPTION_FLAGS, OPTION_SWITCHES
-from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, Problem, Transport, acp_problems
+from kandev_routing_opencode.launch import DEFAULT_PERMISSION, OPTION_FLAGS, OPTION_SWITCHES, WAYS
+from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, Problem, Transport, acp_problems, asked_transport
 
 _MODEL: Final = re.compile(r"[^\s/-][^\s/]*/\S+")
 _NAME: Final = re.compile(r"[A-Za-z0-9*][A-Za-z0-9_*-]{0,63}")
@@ -64,20 +64,13 @@ def problems(profile: ConcreteProfile) -> Iterator[Problem]:
     for name, value in profile.permissions.items():
         yield from _permission(name, value)
     own = {name: value for name, value in profile.permissions.items() if name == DEFAULT_PERMISSION}
-    over_acp = _over_acp(profile)
+    over_acp = asked_transport(profile, WAYS) is Transport.ACP
     for problem in acp_problems(profile.model_copy(update={"permissions": own})):
         if over_acp or not problem.path.startswith("options."):
             yield problem
     if not over_acp:
         for name, value in profile.options.items():
             yield from _option(name, value)
-
-
-def _over_acp(profile: ConcreteProfile) -> bool:
-    """Whether it is driven over ACP: as it says, or as its command does."""
-    if profile.transport is None:
-        return "acp" in (profile.command or ())
-    return profile.transport is Transport.ACP
 
 
 def _arguments(profile: ConcreteProfile) -> Iterator[Problem]:
