@@ -140,11 +140,12 @@ class AcpDownstream(AgentDriver):
 
     async def _gone(self, child: Child, feed: TurnFeed, *, otherwise: str) -> None:
         """The conversation is over before its time: end the process and say what is known."""
-        with anyio.move_on_after(self._limits.pipe_grace_s):
-            # an agent that closed its output is about to exit: its own exit is evidence, ours is not
-            await child.wait_exited()
+        if not feed.turn.over:
+            with anyio.move_on_after(self._limits.pipe_grace_s):
+                # an agent that closed its output is about to exit: its own exit is evidence, ours is not
+                await child.wait_exited()
         by_itself = child.ended and not self._asked_to_end()
-        await self._end(child)
+        await self._end(child, at_once=feed.turn.over)
         status, turn = await child.stop(), feed.turn
         note_child(turn, child, self._limits)
         if child.failure is not None:
@@ -156,9 +157,9 @@ class AcpDownstream(AgentDriver):
         await feed.receive(Exited(status.code, status.signal, stopped=not by_itself))
         settle(turn, asked_to_cancel=self._asked_to_end(), otherwise=otherwise)
 
-    async def _end(self, child: Child) -> None:
+    async def _end(self, child: Child, *, at_once: bool = False) -> None:
         try:
-            await child.stop()
+            await child.stop(at_once=at_once)
         finally:
             if self._watcher is not None:
                 self._watcher.cancel()

@@ -20,7 +20,7 @@ from kandev_routing_sdk.binding import fingerprint
 from kandev_routing_sdk.circuits import ResourceIdentity, ResourceKey, consulted_keys
 from kandev_routing_sdk.conductor.engine import Engine
 from kandev_routing_sdk.conductor.known_secrets import known_secrets
-from kandev_routing_sdk.errors import RoutingError
+from kandev_routing_sdk.errors import RoutingError, SecretUnavailable
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.profiles import ConcreteProfile, SecretRef
 from kandev_routing_sdk.spec.adapter import AgentAdapter, LaunchPlan, LaunchRequest
@@ -90,7 +90,7 @@ def _prepare(engine: Engine, profile: ConcreteProfile, adapter: AgentAdapter, cw
     if not folder.is_dir():
         detail = f"profiles.{profile.id}.cwd: {profile.cwd!r} is not a folder below the working directory; create it or change cwd"
         return Unlaunchable(profile.id, profile.family, "not_launchable", detail)
-    secrets = {n: engine.secrets.resolve(v.secret) for n, v in profile.env.items() if isinstance(v, SecretRef)}
+    secrets = _resolved(engine, profile)
     literals = {n: v for n, v in profile.env.items() if isinstance(v, str)}
     environ = inherited(engine.environ, adapter.inherits) | literals | secrets
     request = LaunchRequest(
@@ -119,6 +119,17 @@ def _prepare(engine: Engine, profile: ConcreteProfile, adapter: AgentAdapter, cw
     )
     known = known_secrets(profile, plan.environ, literals, (*secrets.values(), *plan.secrets))
     return Prepared(profile, adapter, plan, identity, consulted_keys(identity), Sanitiser(known))
+
+
+def _resolved(engine: Engine, profile: ConcreteProfile) -> dict[str, str]:
+    values: dict[str, str] = {}
+    for name, value in profile.env.items():
+        if isinstance(value, SecretRef):
+            try:
+                values[name] = engine.secrets.resolve(value.secret)
+            except SecretUnavailable as problem:
+                raise SecretUnavailable(f"env.{name}: {problem}") from None
+    return values
 
 
 def inherited(environ: Mapping[str, str], own: Iterable[str]) -> dict[str, str]:

@@ -209,12 +209,18 @@ class TurnRecord:
         self._told.outcome, self._told.stop_reason = AttemptOutcome.SUCCESS, stop_reason
 
     def failed(self, stop_reason: str | None = None) -> None:
-        """The turn failed. A failure is never turned back into a success."""
+        """The turn failed. A failure is never turned back into a success; why a turn was given up stays."""
+        if self.over:
+            return
         self._told.outcome, self._told.stop_reason = AttemptOutcome.FAILED, stop_reason
 
     def abandoned(self, stop_reason: str) -> None:
-        """The agent will never end this turn by itself: it failed, and its process is ended now (R-CON-9)."""
+        """The agent will never end this turn by itself: it failed, and its process is ended now (R-CON-9).
+
+        What it might have done next is not seen, and what it says while it is ended is no evidence of the provider's.
+        """
         self.failed(stop_reason)
+        self.incomplete()
         self.over = True
 
     def cancelled(self) -> None:

@@ -11,7 +11,6 @@ import asyncio
 import os
 import signal
 import subprocess
-import threading
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -24,10 +23,10 @@ import anyio
 import anyio.to_thread
 
 from kandev_routing_sdk.clock import Clock
-from kandev_routing_sdk.errors import ExecutableNotFound, LaunchError
 from kandev_routing_sdk.process.group import Kin, end_kin, has_proc, markers, signal_group
 from kandev_routing_sdk.process.limits import DEFAULT_LIMITS, ProcessLimits
 from kandev_routing_sdk.process.lines import Line, LineSplitter
+from kandev_routing_sdk.process.spawn import Launch
 
 LineHandler = Callable[[Line], Awaitable[None]]
 
@@ -59,60 +58,6 @@ def exit_status(returncode: int | None) -> ExitStatus:
     with suppress(ValueError):
         return ExitStatus(None, signal.Signals(-returncode).name)
     return ExitStatus(None, f"signal {-returncode}")
-
-
-def _popen(argv: Sequence[str], environ: Mapping[str, str], cwd: Path) -> subprocess.Popen[bytes]:
-    try:
-        return subprocess.Popen(  # the caller ends it: see `stop`
-            list(argv),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=dict(environ),
-            cwd=cwd,
-            bufsize=0,
-            start_new_session=True,
-        )
-    except FileNotFoundError as exc:
-        where = (
-            f"the folder {cwd.name!r} to start it in does not exist" if exc.filename == str(cwd) else "there is none"
-        )
-        raise ExecutableNotFound(
-            f"the agent's executable {Path(argv[0]).name!r} could not be started: {where}"
-        ) from exc
-    except (OSError, ValueError) as exc:
-        reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else "its arguments cannot be passed on"
-        raise LaunchError(f"the agent's executable {Path(argv[0]).name!r} could not be started: {reason}") from exc
-
-
-class _Launch:
-    """Starts a process in a thread; one that nobody waits for any more is ended there.
-
-    A caller may be cancelled by other means than anyio's (``asyncio.timeout``): no shield holds that off.
-    """
-
-    def __init__(self, argv: Sequence[str], environ: Mapping[str, str], cwd: Path) -> None:
-        self._how = (argv, environ, cwd)
-        self._lock = threading.Lock()
-        self._abandoned = False
-        self._popen: subprocess.Popen[bytes] | None = None
-
-    def __call__(self) -> subprocess.Popen[bytes] | None:
-        with self._lock:
-            if not self._abandoned:
-                self._popen = _popen(*self._how)
-            return self._popen
-
-    def abandon(self) -> None:
-        """End what was started, or start nothing (blocking for as long as a start takes)."""
-        with self._lock:
-            self._abandoned = True
-            if self._popen is not None:
-                signal_group(self._popen.pid, signal.SIGKILL)
-                self._popen.wait()
-                for pipe in (self._popen.stdin, self._popen.stdout, self._popen.stderr):
-                    if pipe is not None:
-                        pipe.close()
 
 
 class Child:
@@ -178,7 +123,7 @@ class Child:
         """
         started_at = clock.now()
         marks = await anyio.to_thread.run_sync(markers, attempt_id)
-        launch = _Launch(argv, {**environ, **marks}, cwd)
+        launch = Launch(argv, {**environ, **marks}, cwd)
         try:
             popen = await anyio.to_thread.run_sync(launch)
         except asyncio.CancelledError:
@@ -332,13 +277,14 @@ class Child:
         if self._ending is None:
             signal_group(self.process_group, signal.SIGINT)
 
-    async def stop(self) -> ExitStatus:
+    async def stop(self, *, at_once: bool = False) -> ExitStatus:
         """End and reap the whole group, and tools in sessions of their own: EOF, TERM, KILL, each wait bounded.
 
-        Idempotent. Finishes also when the caller is cancelled meanwhile, by whatever means; the cancellation is then raised.
+        ``at_once``: KILL only, for an agent that must not do another thing. Idempotent. Finishes also when the caller is cancelled
+        meanwhile, by whatever means; the cancellation is then raised.
         """
         if self._ending is None:
-            self._ending = asyncio.create_task(self._stop(), name="agent stop")
+            self._ending = asyncio.create_task(self._stop(at_once=at_once), name="agent stop")
         cancelled: asyncio.CancelledError | None = None
         with anyio.CancelScope(shield=True):
             while not self._ending.done():
@@ -355,9 +301,9 @@ class Child:
         """After :meth:`stop`: whether the group was seen empty."""
         return self._empty
 
-    async def _stop(self) -> ExitStatus:
+    async def _stop(self, *, at_once: bool) -> ExitStatus:
         try:
-            return await self._end()
+            return await self._end(at_once=at_once)
         except asyncio.CancelledError:
             self._end_at_once()  # the event loop is being closed (a second Ctrl-C): nothing can be waited for any more
             raise
@@ -372,20 +318,13 @@ class Child:
         for pipe in self._pipes:
             pipe.close()
 
-    async def _end(self) -> ExitStatus:
+    async def _end(self, *, at_once: bool) -> ExitStatus:
         limits = self._limits
         await self._look()
-        self.close_stdin()
-        if not await self._exits_within(limits.eof_grace_s):
-            self._writer.cancel()
-            await self._look()
-            self._pipes[0].close()
-            # agents end their tools' sessions at SIGTERM, but not when they are killed
-            signal_group(self.process_group, signal.SIGTERM)
-            if not await self._exits_within(limits.term_grace_s):
-                await self._look()
-                signal_group(self.process_group, signal.SIGKILL)
-                await self._exits_within(limits.kill_grace_s)
+        if at_once:
+            await self._kill()
+        else:
+            await self._ask_to_go()
         # Its children, too, when it left by itself. The leader is not reaped yet: the number of the group is still ours.
         empty = await end_kin(self._kin, limits.kill_grace_s)
         await self._drained(limits.pipe_grace_s)
@@ -397,6 +336,23 @@ class Child:
             pipe.close()
         self._empty = empty
         return exit_status(returncode)
+
+    async def _ask_to_go(self) -> None:
+        self.close_stdin()
+        if await self._exits_within(self._limits.eof_grace_s):
+            return
+        self._writer.cancel()
+        await self._look()
+        self._pipes[0].close()
+        # agents end their tools' sessions at SIGTERM, but not when they are killed
+        signal_group(self.process_group, signal.SIGTERM)
+        if not await self._exits_within(self._limits.term_grace_s):
+            await self._look()
+            await self._kill()
+
+    async def _kill(self) -> None:
+        signal_group(self.process_group, signal.SIGKILL)
+        await self._exits_within(self._limits.kill_grace_s)
 
     async def _look(self) -> bool:
         """Remember the descendants while they can be told by their parents; whether anybody is alive."""

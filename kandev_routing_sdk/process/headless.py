@@ -44,7 +44,7 @@ class HeadlessDownstream(AgentDriver):
             await self._run(text, child, feed)
             by_itself = child.ended and not self._asked_to_end()
         finally:
-            status = await child.stop()
+            status = await child.stop(at_once=turn.over)
         note_child(turn, child, self._limits)
         if child.failure is not None:
             turn.failed("interrupted")

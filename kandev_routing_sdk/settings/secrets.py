@@ -26,5 +26,8 @@ class EnvironmentSecrets:
             raise SecretUnavailable(f'secret reference {reference!r} is not of the form "env:NAME"')
         value = self._environ.get(name, "")
         if not value:
-            raise SecretUnavailable(f"secret reference {reference!r} points at an environment variable that is not set")
+            raise SecretUnavailable(
+                f"secret reference {reference!r} points at an environment variable that is not set; "
+                "set it, or correct the reference"
+            )
         return value

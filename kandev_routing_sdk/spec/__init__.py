@@ -28,6 +28,7 @@ from kandev_routing_sdk.spec.answer import StreamedAnswer
 from kandev_routing_sdk.spec.executables import find_executable, require_executable
 from kandev_routing_sdk.spec.hooks import GROUP, hookimpl, hookspec
 from kandev_routing_sdk.spec.lines import json_event
+from kandev_routing_sdk.spec.logins import carries_login
 from kandev_routing_sdk.spec.places import home_of, place_of
 from kandev_routing_sdk.spec.servers import mcp_secrets
 from kandev_routing_sdk.spec.typed_failure import TYPED_FAILURES, TypedFailure, TypedFailureExtractor, typed_failure
@@ -77,6 +78,7 @@ __all__ = [
     "as_object",
     "as_text",
     "asked_transport",
+    "carries_login",
     "choose_way",
     "discovered",
     "find_executable",

@@ -22,9 +22,10 @@ import pytest
 from kandev_routing_sdk.clock import SystemClock
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.process import child as child_module
+from kandev_routing_sdk.process import spawn as spawn_module
 from kandev_routing_sdk.process.group import read_stat
 from kandev_routing_sdk.process.lines import Line
-from kandev_routing_sdk.spec.adapter import AgentEvent, LaunchPlan, StdoutLine
+from kandev_routing_sdk.spec.adapter import AgentEvent, Exited, LaunchPlan, StdoutLine
 from kandev_routing_sdk.testing import ScriptBuilder, ScriptedAgent
 from kandev_routing_sdk.testing.scripted.adapter import ScriptedHeadlessExtractor
 from kandev_routing_sdk.types import AttemptOutcome, Channel, Delivery
@@ -264,14 +265,14 @@ def test_a_loop_that_closes_in_the_middle_of_an_end_leaves_nobody(tmp_path: Path
 
 async def test_a_spawn_that_is_cancelled_leaves_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[subprocess.Popen[bytes]] = []
-    spawn = child_module._popen
+    spawn = spawn_module._popen
 
     def slow(*how: Any) -> subprocess.Popen[bytes]:
         started.append(spawn(*how))
         time.sleep(0.3)
         return started[0]
 
-    monkeypatch.setattr(child_module, "_popen", slow)
+    monkeypatch.setattr(spawn_module, "_popen", slow)
     agent = ScriptedAgent(tmp_path / "a", ScriptBuilder().hang(deaf=True))
     driven = drive(headless(agent))
     task = asyncio.create_task(driven.downstream.prompt("x", driven.turn))
@@ -431,11 +432,17 @@ class Abandons(ScriptedHeadlessExtractor):
 
 async def test_an_agent_that_will_never_end_its_turn_is_ended_at_once(tmp_path: Path) -> None:
     """R-CON-9: not after the time that one gets which is done."""
-    agent = ScriptedAgent(tmp_path / "a", ScriptBuilder().think("hm").hang())
-    driven = drive(headless(agent), extractor=Abandons(), limits=replace(QUICK, linger_s=60))
+    steps = ScriptBuilder().ignore_signals("SIGTERM").think("hm").hang(deaf=True)
+    agent = ScriptedAgent(tmp_path / "a", steps)
+    slow = replace(QUICK, linger_s=60, eof_grace_s=60, term_grace_s=60)
+    driven = drive(headless(agent), extractor=Abandons(), limits=slow)
     with anyio.fail_after(20):
         report = await driven.run()
-    assert (AttemptOutcome.FAILED, "reconnecting") == (report.outcome, report.stop_reason)
+    assert (AttemptOutcome.FAILED, "reconnecting", False) == (
+        report.outcome,
+        report.stop_reason,
+        report.effects.complete,
+    )
     assert driven.nobody_left
 
 
@@ -453,6 +460,23 @@ async def test_a_silent_agent_is_ended_when_its_plan_says_so(tmp_path: Path) -> 
     )
     assert ["silence"] == [s.data.get("violation") for s in report.evidence.signals if isinstance(s.data, dict)]
     assert driven.nobody_left
+
+
+class LastWords(ScriptedHeadlessExtractor):
+    """Its agent blames the provider when it is ended."""
+
+    def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
+        super().receive(event, turn)
+        if isinstance(event, Exited):
+            turn.acknowledged()
+            turn.failed("error")
+
+
+async def test_what_an_agent_says_while_it_is_ended_changes_nothing(tmp_path: Path) -> None:
+    agent = ScriptedAgent(tmp_path / "a", ScriptBuilder().hang())
+    driven = drive(replace(headless(agent), first_sign_s=1.0), extractor=LastWords())
+    report = await driven.run()
+    assert ("silence", False) == (report.stop_reason, report.effects.complete)
 
 
 async def test_an_agent_that_has_given_a_sign_may_take_its_time(tmp_path: Path) -> None:
