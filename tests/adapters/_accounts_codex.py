@@ -17,6 +17,10 @@ TEAM_HOST: Final = {"TEAM_KEY": KEY}
 CORP_HOST: Final = {"CORP_KEY": KEY}
 CORP: Final = "https://llm.corp.example/openai/v1"
 TOKENS: Final = {"access_token": "eyJhbGciOiJub25lIn0.eyJzdWIiOiJzZWNyZXQifQ.x", "account_id": "acct-secret"}
+VENDOR: Final = "https://api.openai.com/v1"
+PROJECT: Final = 'env_key = "CODEX_API_KEY"\nenv_http_headers = { "OpenAI-Project" = "OPENAI_PROJECT" }'
+SPARE_PROJECT: Final = 'env_key = "CODEX_API_KEY"\nenv_http_headers = { "OpenAI-Project" = "P2" }'
+PRINTED: Final = 'auth = { command = "/bin/token", args = ["--secret"] }'
 PASSWORD: Final = "https://user:secret@llm.corp.example/v1"
 
 
@@ -61,9 +65,18 @@ ACCOUNTS: Final = (
         launch("named by a provider", TEAM_HOST, _provider("https://api.openai.com/v1", 'env_key = "TEAM_KEY"'))),
     account("the key of a project", "openai",
         launch("inherited", {**HOST, "OPENAI_PROJECT": "proj-secret"}, transport=EXEC),
-        launch("over ACP", {**HOST, "OPENAI_PROJECT": "proj-secret"}, transport=ACP)),
+        launch("over ACP", {**HOST, "OPENAI_PROJECT": "proj-secret"}, transport=ACP),
+        launch("named by a provider at the vendor", {**HOST, "OPENAI_PROJECT": "proj-secret"}, _provider(VENDOR, PROJECT))),
     account("the key of another project", "openai",
-        launch("by reference", {**HOST, "P2": "proj-secret"}, env={"OPENAI_PROJECT": SecretRef(secret="env:P2")})),
+        launch("by reference", {**HOST, "P2": "proj-secret"}, env={"OPENAI_PROJECT": SecretRef(secret="env:P2")}),
+        launch("named by a provider at the vendor", {**HOST, "P2": "proj-secret"}, _provider(VENDOR, SPARE_PROJECT))),
+    account("OpenAI's login with a key, for a project", "openai",
+        launch("inherited", {"OPENAI_PROJECT": "proj-secret"}, _login("apikey"))),
+    account("the key of an organisation's project", "openai",
+        launch("inherited", {**HOST, "OPENAI_ORGANIZATION": "org-secret", "OPENAI_PROJECT": "proj-secret"})),
+    account("the key of an organisation's project, the other way round", "openai",
+        launch("by reference", {**HOST, "OPENAI_ORGANIZATION": "org-secret", "OPENAI_PROJECT": "proj-secret"}, env={
+               "OPENAI_ORGANIZATION": SecretRef(secret="env:OPENAI_PROJECT"), "OPENAI_PROJECT": SecretRef(secret="env:OPENAI_ORGANIZATION")})),
     account("the key of an organisation", "openai",
         launch("inherited", {**HOST, "OPENAI_ORGANIZATION": "org-secret"})),
     account("the ChatGPT plan", "openai",
@@ -72,6 +85,7 @@ ACCOUNTS: Final = (
         launch("over ACP with a model", {}, _login("chatgpt"), transport=ACP, model="gpt-5.5"),
         launch("by its folder", {}, _login("chatgpt"), env={"CODEX_HOME": "{home}/.codex"}),
         launch("by its folder with a slash", {"CODEX_HOME": "{home}/.codex/"}, _login("chatgpt")),
+        launch("with a project, which it has not", {"OPENAI_PROJECT": "proj-secret"}, _login("chatgpt")),
         launch("a key that Codex does not read", {"OPENAI_API_KEY": OTHER_KEY}, _login("chatgpt")),
         launch("the same HOME written out", {}, _login("chatgpt"), env={"HOME": "{home}"})),
     account("the second ChatGPT plan", "openai",
@@ -98,6 +112,10 @@ ACCOUNTS: Final = (
         launch("without the version", CORP_HOST, _provider("https://LLM.corp.example:443/openai/")),
         launch("with the version of the interface", CORP_HOST, _provider(
             extra='env_key = "CORP_KEY"\nquery_params = { "api-version" = "2026-01-01" }')),
+        launch("with headers that sign nobody in", CORP_HOST, _provider(
+            extra='env_key = "CORP_KEY"\nhttp_headers = { "X-Request-Id" = "a", accept = "b", "User-Agent" = "c" }')),
+        launch("with a header whose variable is not set", CORP_HOST, _provider(
+            extra='env_key = "CORP_KEY"\nenv_http_headers = { "X-Tenant" = "NOT_SET" }')),
         launch("by another name", CORP_HOST, _provider(name="firm", chosen="firm")),
         launch("chosen by an option", CORP_HOST, _provider(chosen=""), options={"model_provider": "corp"}),
         launch("chosen by -c", CORP_HOST, _provider(chosen=""), args=("-c", "model_provider=corp")),
@@ -121,8 +139,26 @@ ACCOUNTS: Final = (
         launch("under the gateway's variable", TEAM_HOST, _provider(), env={"CORP_KEY": TEAM})),
     account("a key in a header", "gateway:llm.corp.example/openai",
         launch("configured", CORP_HOST, _provider(extra='env_http_headers = { "X-Api-Key" = "CORP_KEY" }'))),
+    account("the company's key for a tenant", "gateway:llm.corp.example/openai",
+        launch("configured", {**CORP_HOST, "TENANT": "a"}, _provider(
+            extra='env_key = "CORP_KEY"\nenv_http_headers = { "X-Tenant" = "TENANT" }')),
+        launch("in other letters, behind a harmless one", {**CORP_HOST, "TENANT": "a", "TRACE": "b"}, _provider(
+            extra='env_key = "CORP_KEY"\nenv_http_headers = { "x-trace" = "TRACE", "x-tenant" = "TENANT" }'))),
+    account("the company's key for another tenant", "gateway:llm.corp.example/openai",
+        launch("configured", {**CORP_HOST, "TENANT_2": "a"}, _provider(
+            extra='env_key = "CORP_KEY"\nenv_http_headers = { "X-Tenant" = "TENANT_2" }'))),
+    account("two keys in headers", "gateway:llm.corp.example/openai",
+        launch("configured", {"A": KEY, "B": KEY}, _provider(extra='env_http_headers = { "X-Api-Key" = "A", "X-Org" = "B" }'))),
+    account("two keys in headers, the other way round", "gateway:llm.corp.example/openai",
+        launch("configured", {"A": KEY, "B": KEY}, _provider(extra='env_http_headers = { "X-Api-Key" = "B", "X-Org" = "A" }'))),
     account("what a helper prints", "gateway:llm.corp.example/openai",
-        launch("configured", {}, _provider(extra='auth = { command = "/bin/token", args = ["--secret"] }'))),
+        launch("configured", {}, _provider(extra=PRINTED)),
+        launch("with variables of Codex's own", {}, _provider(extra=PRINTED), env={"CODEX_HOME": "{home}/.codex", "RUST_LOG": "warn"})),
+    account("what the helper of another provider prints", "gateway:llm.corp.example/openai",
+        launch("configured", {}, _provider(extra=PRINTED.replace("--secret", "--team=b"), name="firm", chosen="firm"))),
+    account("what the helper of a profile of Codex prints", "gateway:llm.corp.example/openai",
+        launch("configured", {}, {".codex/work.config.toml": _provider(extra=PRINTED)[".codex/config.toml"]},
+               transport=EXEC, args=("--profile=work",))),
     account("the key at a moved vendor", "gateway:proxy.example",
         launch("configured", HOST, _config('openai_base_url = "https://proxy.example/v1"'))),
 )  # fmt: skip
@@ -132,6 +168,9 @@ UNPROVABLE: Final = {
         launch("a literal key", env={"CODEX_API_KEY": KEY}),
         launch("the same literal key again", id="q", env={"CODEX_API_KEY": KEY}),
         launch("a literal project", HOST, env={"OPENAI_PROJECT": "proj-secret"}),
+        launch("a project written into a provider", HOST, _provider(
+            VENDOR, 'env_key = "CODEX_API_KEY"\nhttp_headers = { "OpenAI-Project" = "proj-secret" }')),
+        launch("a literal project of a provider", HOST, _provider(VENDOR, SPARE_PROJECT), env={"P2": "proj-secret"}),
         launch("OPENAI_API_KEY signs nobody in", {"OPENAI_API_KEY": KEY}),
         launch("not logged in"),
         launch("broken login", {}, {".codex/auth.json": "{"}),
@@ -142,6 +181,17 @@ UNPROVABLE: Final = {
         launch("a token in the file", {}, _provider(extra=f'experimental_bearer_token = "{KEY}"')),
         launch("a header with a token in the file", CORP_HOST, _provider(
             extra=f'env_key = "CORP_KEY"\nhttp_headers = {{ Authorization = "Bearer {KEY}" }}')),
+        launch("Azure's key in the file", CORP_HOST, _provider(
+            extra=f'env_key = "CORP_KEY"\nhttp_headers = {{ "Ocp-Apim-Subscription-Key" = "{KEY}" }}')),
+        launch("an account in the query", CORP_HOST, _provider(extra='env_key = "CORP_KEY"\nquery_params = { account = "a" }')),
+        launch("a tenant and no key", {"TENANT": "a"}, _provider(
+            extra='env_key = "CORP_KEY"\nenv_http_headers = { "X-Tenant" = "TENANT" }')),
+        launch("a helper described by -c", {}, _provider(extra=""), args=("-c", 'model_providers.corp.auth.command="/bin/token"')),
+        launch("a helper changed by -c", {}, _provider(extra=PRINTED), args=("-c", 'model_providers.corp.auth.args=["--team=b"]')),
+        launch("a helper described by CODEX_CONFIG", {}, _provider(extra=""), transport=ACP, env={"CODEX_CONFIG": json.dumps(
+               {"model_providers": {"corp": {"auth": {"command": "/bin/token"}}}})}),
+        launch("a helper that is told the team", {}, _provider(extra=PRINTED), env={"TEAM": "a"}),
+        launch("a helper that is told the team in the agent's name", {}, _provider(extra=PRINTED), env={"CODEX_TEAM": "a"}),
         launch("a key in the query", CORP_HOST, _provider(extra=f'env_key = "CORP_KEY"\nquery_params = {{ key = "{KEY}" }}')),
         launch("a key in the address", CORP_HOST, _provider(f"{CORP}?key={KEY}"))),
     "gateway:llm.corp.example": (

@@ -60,6 +60,8 @@ ACCOUNTS: Final = (
         launch("the model of the project", HOST, {PROJECT: json.dumps({"model": CLAUDE})}, transport=ACP),
         launch("the vendor's address written out", HOST, _provider("anthropic", baseURL="https://api.anthropic.com/v1"), model=CLAUDE),
         launch("though logged in elsewhere", HOST, _login("openai"), model=CLAUDE),
+        launch("headers that sign nobody in", HOST, _provider("anthropic", headers={
+               "anthropic-beta": "a", "x-request-id": "b", "user-agent": "c"}, setCacheKey=True, timeout=9), model=CLAUDE),
         launch("other vendors' keys beside it", {**HOST, **OPENAI_HOST}, model=CLAUDE)),
     account("the same variable on another machine", "anthropic",
         launch("inherited", HOST, model=CLAUDE, namespace="that machine")),
@@ -77,6 +79,18 @@ ACCOUNTS: Final = (
         launch("with Anthropic's beside it", {**OPENAI_HOST, **HOST}, model=GPT, transport=ACP)),
     account("the team's key at OpenAI", "openai",
         launch("by reference", TEAM_HOST, model=GPT, env={"OPENAI_API_KEY": TEAM})),
+    account("the key of an organisation", "openai",
+        launch("named by the configuration", {**OPENAI_HOST, "ORG": "a"}, _provider("openai", organization="{env:ORG}"), model=GPT)),
+    account("the key of another organisation", "openai",
+        launch("named by the configuration", {**OPENAI_HOST, "ORG_2": "a"}, _provider("openai", organization="{env:ORG_2}"), model=GPT),
+        launch("under the variable", {**OPENAI_HOST, "ORG_2": "a"}, _provider("openai", organization="{env:ORG}"), model=GPT,
+               env={"ORG": SecretRef(secret="env:ORG_2")})),
+    account("the key of a project", "openai",
+        launch("named in a header", {**OPENAI_HOST, "PROJ": "a"}, _provider("openai", headers={"OpenAI-Project": "{env:PROJ}"}), model=GPT),
+        launch("in other letters, over ACP", {**OPENAI_HOST, "PROJ": "a"}, _provider(
+               "openai", headers={"openai-project": "{env:PROJ}", "accept": "b"}), model=GPT, transport=ACP)),
+    account("the key with a token beside it", "anthropic",
+        launch("configured", {**HOST, **TEAM_HOST}, _provider("anthropic", authToken="{env:TEAM_KEY}"), model=CLAUDE)),
     account("the login with a key", "anthropic",
         launch("found by itself", {}, _login("anthropic"), model=CLAUDE),
         launch("over ACP", {}, _login("anthropic"), model=CLAUDE, transport=ACP),
@@ -164,13 +178,28 @@ UNPROVABLE: Final = {
         launch("not logged in", model=CLAUDE),
         launch("a literal behind a configured name", {}, _provider("anthropic", **TEAM_OPTION), model=CLAUDE, env={"TEAM_KEY": KEY}),
         launch("half a key in the configuration", TEAM_HOST, _provider("anthropic", apiKey="x-{env:TEAM_KEY}"), model=CLAUDE),
+        launch("a literal token beside the key", HOST, _provider("anthropic", authToken=KEY), model=CLAUDE),
+        launch("a token in a file beside the key", HOST, _provider("anthropic", authToken="{file:~/t}"), model=CLAUDE),
         launch("a configured key and a plan that is logged in", TEAM_HOST,
                {**_provider("anthropic", **TEAM_OPTION), **_login("anthropic", "oauth")}, model=CLAUDE),
         launch("broken login", {}, {AUTH: "{"}, model=CLAUDE)),
+    "openai": (
+        launch("an organisation", OPENAI_HOST, _provider("openai", organization="org-a"), model=GPT),
+        launch("a project", OPENAI_HOST, _provider("openai", project="proj-a"), model=GPT),
+        launch("a project that is not set", OPENAI_HOST, _provider("openai", project="{env:PROJ}"), model=GPT),
+        launch("a literal of the profile as project", OPENAI_HOST, _provider("openai", project="{env:PROJ}"), model=GPT, env={"PROJ": "a"}),
+        launch("an organisation in a header", OPENAI_HOST, _provider("openai", headers={"OpenAI-Organization": "org-a"}), model=GPT),
+        launch("an organisation in a header of the model's", OPENAI_HOST, {GLOBAL: json.dumps({"provider": {"openai": {"models": {
+               "gpt-5.5": {"headers": {"OpenAI-Organization": "org-a"}}}}}})}, model=GPT)),
     "gateway:llm.corp.example": (
         launch("a password in the address", CORP_HOST, _corp("https://user:secret@llm.corp.example/v1"), model=CORP_MODEL),),
     "gateway:llm.corp.example/openai": (
         launch("a key in the address", CORP_HOST, _corp(f"{CORP}?key={KEY}"), model=CORP_MODEL),
+        launch("a header of one's own", CORP_HOST, _provider("corp", baseURL=CORP, headers={"Authorization": KEY}), model=CORP_MODEL),
+        launch("Azure's key", CORP_HOST, _provider(
+               "corp", baseURL=CORP, apiKey="{env:CORP_KEY}", headers={"Ocp-Apim-Subscription-Key": KEY}), model=CORP_MODEL),
+        launch("a tenant in the query", CORP_HOST, _provider(
+               "corp", baseURL=CORP, apiKey="{env:CORP_KEY}", queryParams={"tenant": "a"}), model=CORP_MODEL),
         launch("the company's key is missing", {}, _corp(), model=CORP_MODEL)),
     "amazon-bedrock": (
         launch("credentials of the instance", {"AWS_REGION": "eu-west-1"}, model=BEDROCK),),
@@ -178,7 +207,6 @@ UNPROVABLE: Final = {
         launch("broken configuration", HOST, {GLOBAL: "{"}, model=CLAUDE),
         launch("broken configuration of the project", HOST, {PROJECT: "[]"}, model=CLAUDE),
         launch("no model", HOST),
-        launch("a header of one's own", CORP_HOST, _provider("corp", baseURL=CORP, headers={"Authorization": KEY}), model=CORP_MODEL),
         launch("an organisation's server", HOST, _login("https://opencode.corp.example", "wellknown"), model=CLAUDE),
         launch("a provider that is not configured", HOST, model="nope/m")),
 }  # fmt: skip

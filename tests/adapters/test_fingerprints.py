@@ -33,6 +33,8 @@ MODES: Final[Mapping[str, tuple[str, ...]]] = {
     "codex": ("read-only", "workspace-write", "bypass"),
     "opencode": ("build", "plan"),
 }
+OWN_LITERALS: Final[Mapping[str, str]] = {"claude": "CLAUDE_CODE_SOME_LITERAL", "codex": "CODEX_SOME_LITERAL"}
+"""What a helper that prints the credential is not told by: any other variable may be meant for it."""
 WORDS: Final = st.text(st.characters(codec="ascii", categories=("L", "N")), min_size=16, max_size=40)
 
 
@@ -103,10 +105,12 @@ def test_whatever_else_a_profile_says_changes_no_fingerprint_and_shows_nowhere(
     fields = row.launch.fields
     transport = fields.get("transport", transport)  # a row that names one does so because only that one signs in so
     headless, acp = PROGRAMS[row.family]
+    descriptor = accounts.plans[row.name].descriptor
+    helped = descriptor is not None and descriptor.source_kind == "helper"
     modes = MODES[row.family]
     changed: dict[str, Any] = {
         "args": _arguments(row, f"flag{word}"),
-        "env": {"SOME_LITERAL": f"literal{word}"},
+        "env": {OWN_LITERALS[row.family] if helped else "SOME_LITERAL": f"literal{word}"},
         "mode": modes[mode % len(modes)],
         "command": ("nice", f"prefix{word}", acp if transport is Transport.ACP else headless),
         "transport": transport,

@@ -5,15 +5,22 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
 from kandev_routing_claude.launch import listed
 from kandev_routing_claude.settings import Settings, read_settings
-from kandev_routing_sdk.spec import CredentialBindingDescriptor, LaunchRequest, home_of, place_of, upstream_of
+from kandev_routing_sdk.spec import (
+    CredentialBindingDescriptor,
+    LaunchRequest,
+    carries_login,
+    home_of,
+    place_of,
+    upstream_of,
+)
 
 VENDOR_HOST: Final = "api.anthropic.com"
-_LOGIN_WORDS: Final = ("authorization", "api-key", "cookie", "token")
 _TRUE: Final = frozenset({"1", "true", "yes", "on"})
 _OTHER_CLOUDS: Final[Mapping[str, str | None]] = {
     "CLAUDE_CODE_USE_ANTHROPIC_AWS": "anthropic-aws",
@@ -33,6 +40,15 @@ _NOT_FOLLOWED: Final = (
     "CLAUDE_CODE_SESSION_ACCESS_TOKEN",
 )
 """Other ways to sign in at the Anthropic API: with one of them it is not known whose credential is used."""
+_OWN: Final = (
+    "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_BETAS", "ANTHROPIC_CUSTOM_HEADERS",
+    "ANTHROPIC_CUSTOM_MODEL_OPTION*", "ANTHROPIC_DEFAULT_*_MODEL*", "ANTHROPIC_LOG", "ANTHROPIC_MODEL",
+    "ANTHROPIC_SMALL_FAST_MODEL*", "API_TIMEOUT_MS", "BASH_*_LENGTH", "BASH_*_TIMEOUT_MS", "CLAUDE_*_TIMEOUT_MS",
+    "CLAUDE_AUTOCOMPACT_*", "CLAUDE_BASH_*", "CLAUDE_CODE_*", "CLAUDE_CONFIG_DIR", "DISABLE_*", "ENABLE_TOOL_SEARCH",
+    "MAX_MCP_OUTPUT_TOKENS", "MAX_THINKING_TOKENS", "MCP_*TIMEOUT", "SLASH_COMMAND_*", "TASK_MAX_OUTPUT_LENGTH",
+    "USE_BUILTIN_RIPGREP",
+)  # fmt: skip
+"""Name patterns of Claude's own variables. Any other one that a profile sets may be meant for the helper."""
 _BASE_URLS: Final[Mapping[str, str]] = {"bedrock": "ANTHROPIC_BEDROCK_BASE_URL", "vertex": "ANTHROPIC_VERTEX_BASE_URL"}
 
 
@@ -136,9 +152,8 @@ def _messages(launch: _Launch) -> _Found:
     provider, scope, trusted = _at(launch, "ANTHROPIC_BASE_URL", "anthropic", VENDOR_HOST)
     if any(launch.get(name) for name in _NOT_FOLLOWED):
         return provider, scope, None
-    lines = launch.get("ANTHROPIC_CUSTOM_HEADERS").lower().splitlines()
-    headers = [line.partition(":")[0] for line in lines]
-    if not trusted or any(word in name for name in headers for word in _LOGIN_WORDS):
+    headers = [line.partition(":")[0] for line in launch.get("ANTHROPIC_CUSTOM_HEADERS").splitlines()]
+    if not trusted or any(map(carries_login, headers)):
         return provider, scope, None  # the address or a header of the user's own carries the credential
     return provider, scope, _messages_credential(launch)
 
@@ -149,8 +164,7 @@ def _messages_credential(launch: _Launch) -> _Credential | None:
         if (name != "ANTHROPIC_AUTH_TOKEN" or not launch.bare) and launch.get(name):
             return _from_variable(launch, name, mechanism)
     if launch.settings.api_key_helper is not None:
-        helper = launch.settings.api_key_helper
-        return _Credential("api_key", "helper", launch.place(helper)) if helper else None
+        return _helper(launch, launch.settings.api_key_helper)
     if launch.bare:
         return None
     if launch.get("CLAUDE_CODE_OAUTH_TOKEN"):
@@ -158,6 +172,14 @@ def _messages_credential(launch: _Launch) -> _Credential | None:
     if sys.platform == "darwin" or (launch.config_dir / ".credentials.json").is_file():
         return _Credential("oauth", "login_store", launch.place(launch.config_dir))
     return None
+
+
+def _helper(launch: _Launch, file: str) -> _Credential | None:
+    """What the helper that ``file`` names will print; nothing is proven where other variables may make it print another key."""
+    elsewhere = [name for name, source in launch.settings.env_source.items() if source != file]
+    given = (*launch.request.profile.env, *elsewhere)
+    known = all(any(fnmatchcase(name, pattern) for pattern in _OWN) for name in given)
+    return _Credential("api_key", "helper", launch.place(file)) if file and known else None
 
 
 def _bedrock(launch: _Launch) -> _Found:

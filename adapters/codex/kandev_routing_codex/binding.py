@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Final
 
 from kandev_routing_codex.config import Config, Table
-from kandev_routing_sdk.spec import CredentialBindingDescriptor, LaunchRequest, home_of, place_of, upstream_of
+from kandev_routing_sdk.spec import (
+    CredentialBindingDescriptor,
+    LaunchRequest,
+    carries_login,
+    home_of,
+    place_of,
+    upstream_of,
+)
 
 OPENAI: Final = "openai"
 VENDOR_HOSTS: Final = frozenset({"api.openai.com", "chatgpt.com"})
@@ -17,9 +25,10 @@ LOCAL_PROVIDERS: Final = frozenset({"ollama", "ollama-chat", "lmstudio"})
 API_KEY: Final = "CODEX_API_KEY"
 ACCESS_TOKEN: Final = "CODEX_ACCESS_TOKEN"
 BUILT_IN: Final = LOCAL_PROVIDERS | {OPENAI, "amazon-bedrock"}
-_ACCOUNT_VARIABLES: Final = ("OPENAI_ORGANIZATION", "OPENAI_PROJECT")
-_HEADER_WORDS: Final = ("authorization", "api-key", "cookie", "token")
-_QUERY_WORDS: Final = ("key", "token", "auth", "secret", "sig")
+_ACCOUNT_HEADERS: Final[Table] = {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"}
+"""``env_http_headers`` of the built-in provider."""
+_OWN: Final = ("CODEX_*", "MODEL_PROVIDER", "NO_BROWSER", "RUST_BACKTRACE", "RUST_LOG")
+"""Name patterns of the agent's own variables. Any other one that a profile sets may be meant for a helper."""
 _MAX_BYTES: Final = 1024 * 1024
 
 
@@ -95,6 +104,7 @@ class _Launch:
         self.environ = environ
         self.config = config
         self.home = codex_home(environ, request.cwd)
+        self.provider = provider
         self.built_in = provider == OPENAI
         self.entry: Table = {} if self.built_in else config.table("model_providers", provider)
         self.openai_login = self.built_in or self.entry.get("requires_openai_auth") is True
@@ -114,20 +124,51 @@ class _Launch:
         return upstream.provider_id, upstream.address, not upstream.has_credentials
 
     def credential(self) -> _Credential | None:
-        """Return what Codex will sign in with."""
-        if _carries_login(self.entry.get("http_headers")) or self.entry.get("experimental_bearer_token"):
-            return None  # a literal in a file that also says other things
-        if _carries_login(self.entry.get("query_params"), _QUERY_WORDS):
+        """Return what Codex will sign in with, and the variables that choose the account it is used for."""
+        if _literal_login(self.entry.get("http_headers")) or _literal_login(self.entry.get("query_params")):
             return None
+        if self.entry.get("experimental_bearer_token"):
+            return None  # a literal in a file that also says other things
+        places = {header: self._source(name) for header, name in self._login_headers().items()}
+        if None in places.values():
+            return None
+        headers = [f"{header} {place}" for header, place in sorted(places.items())]
+        if headers and not self._signs_in_by_itself():
+            return _Credential("header", "environment", _with(headers))
+        found = self._signed_in_by_itself()
+        return None if found is None else replace(found, locator=_with([found.locator, *headers]))
+
+    def _login_headers(self) -> dict[str, str]:
+        """Headers filled from a variable that is set: those that sign in, or choose an organisation, a project, an account."""
         headers = self.entry.get("env_http_headers")
-        if _carries_login(headers) and isinstance(headers, Mapping):
-            names = sorted(str(value) for name, value in headers.items() if _carries_login({name: value}))
-            return self._variable(names[0], "header") if len(names) == 1 else None
+        if self.built_in:
+            headers = {} if self._signed_in_to_chatgpt() else _ACCOUNT_HEADERS
+        if not isinstance(headers, Mapping):
+            return {}
+        return {
+            str(header).lower(): str(name)
+            for header, name in headers.items()
+            if carries_login(str(header)) and self.environ.get(str(name))
+        }
+
+    def _signs_in_by_itself(self) -> bool:
+        return self.openai_login or isinstance(self.entry.get("auth"), Mapping) or bool(self.entry.get("env_key"))
+
+    def _signed_in_by_itself(self) -> _Credential | None:
         if isinstance(self.entry.get("auth"), Mapping):
-            return _Credential("bearer_token", "helper", self._place(self.home / "config.toml"))
+            return self._helper()
         if key := self.entry.get("env_key"):
             return self._variable(str(key), "api_key")
         return self._login() if self.openai_login else None
+
+    def _helper(self) -> _Credential | None:
+        """What the provider's helper prints; unproven where other variables of the profile may make it print another token."""
+        path = ("model_providers", self.provider)
+        file = self.config.holder(*path, "auth")
+        own = self.request.profile.env
+        if file is None or not all(any(fnmatchcase(n, p) for p in _OWN) and not carries_login(n) for n in own):
+            return None
+        return _Credential("bearer_token", "helper", f"{self._place(file)}#{'.'.join(path)}")
 
     def _login(self) -> _Credential | None:
         for name, mechanism in ((API_KEY, "api_key"), (ACCESS_TOKEN, "access_token")):
@@ -146,14 +187,8 @@ class _Launch:
         )
 
     def _variable(self, name: str, mechanism: str) -> _Credential | None:
-        """A variable and, for the vendor's own service, those that choose the account it is used for."""
-        names = [name]
-        if self.built_in:
-            names += [other for other in _ACCOUNT_VARIABLES if self.environ.get(other)]
-        places = [self._source(each) for each in names]
-        if any(place is None for place in places) or not self.environ.get(name):
-            return None
-        return _Credential(mechanism, "environment", " with ".join(place for place in places if place))
+        place = self._source(name)
+        return _Credential(mechanism, "environment", place) if place and self.environ.get(name) else None
 
     def _source(self, name: str) -> str | None:
         """Return which variable of the host holds the value; None for a literal, which is only in the profile."""
@@ -179,8 +214,12 @@ class _Launch:
         )
 
 
-def _carries_login(named: Any, words: Collection[str] = _HEADER_WORDS) -> bool:  # noqa: ANN401
-    return isinstance(named, Mapping) and any(word in str(name).lower() for name in named for word in words)
+def _with(parts: Sequence[str]) -> str:
+    return " with ".join(parts)
+
+
+def _literal_login(named: Any) -> bool:  # noqa: ANN401
+    return isinstance(named, Mapping) and any(carries_login(str(name)) for name in named)
 
 
 def _auth_mode(path: Path) -> str | None:

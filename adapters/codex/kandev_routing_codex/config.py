@@ -28,6 +28,8 @@ class Config:
     """Dotted keys that the profile's own command line sets."""
     readable: bool = True
     """False: one of the files is there and cannot be understood, so nothing can be proven."""
+    layers: tuple[tuple[Path | None, Table], ...] = ()
+    """What each source says by itself. None: it is no file, but the command line or the environment."""
 
     def text(self, name: str) -> str:
         """Return a top-level text, or nothing."""
@@ -36,31 +38,33 @@ class Config:
 
     def table(self, *path: str) -> Table:
         """Return a table, or an empty one."""
-        found: Any = self.values
-        for name in path:
-            found = found.get(name) if isinstance(found, Mapping) else None
+        found = _at(self.values, path)
         return found if isinstance(found, Mapping) else {}
+
+    def holder(self, *path: str) -> Path | None:
+        """Return the file that alone says what is at ``path``; None when it is no file, or not alone."""
+        holders = [source for source, values in self.layers if _at(values, path) is not None]
+        return holders[0] if len(holders) == 1 else None
 
 
 def read_config(home: Path, args: Sequence[str], given: Table | None = None, system: Path = SYSTEM) -> Config:
     """Read the files in Codex's own order, then what is ``given`` beside them, then ``-c`` of ``args``; later ones win."""
-    layers = [_read(system)]
+    files = [system]
     chosen = flag_values(args, _PROFILE_FLAGS)
     if "--ignore-user-config" not in args:
-        layers.append(_read(home / "config.toml"))
-    layers += [_read(home / f"{name}.config.toml") for name in chosen if _PROFILE_NAME.fullmatch(name)]
-    values: dict[str, Any] = {}
-    for layer in layers:
-        values = merged(values, layer or {})
+        files.append(home / "config.toml")
+    files += [home / f"{name}.config.toml" for name in chosen if _PROFILE_NAME.fullmatch(name)]
+    read = [(path, _read(path)) for path in files]
+    layers: list[tuple[Path | None, Table]] = [(path, values or {}) for path, values in read]
+    values = _together(layers)
     legacy = chosen[-1] if chosen else values.get("profile")
     profiles = values.get("profiles")
     if isinstance(legacy, str) and isinstance(profiles, dict) and isinstance(profiles.get(legacy), dict):
-        values = merged(values, profiles[legacy])
-    values = merged(values, given or {})
+        layers.append((None, profiles[legacy]))
     own = dict(overrides(args))
-    for key, value in own.items():
-        values = merged(values, nested(key, value))
-    return Config(values, frozenset(own), readable=all(layer is not None for layer in layers))
+    layers += [(None, layer) for layer in (given or {}, *(nested(key, value) for key, value in own.items()))]
+    readable = all(values is not None for _, values in read)
+    return Config(_together(layers), frozenset(own), readable, tuple(layers))
 
 
 def overrides(args: Sequence[str]) -> Iterator[tuple[str, Any]]:
@@ -86,6 +90,20 @@ def flag_values(args: Sequence[str], flags: Sequence[str]) -> list[str]:
                 found.append(argument[len(flag) + 1 :])
             elif not flag.startswith("--") and argument.startswith(flag) and argument != flag:
                 found.append(argument[len(flag) :].removeprefix("="))
+    return found
+
+
+def _together(layers: Sequence[tuple[Path | None, Table]]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for _, layer in layers:
+        values = merged(values, layer)
+    return values
+
+
+def _at(values: Table, path: Sequence[str]) -> Any:  # noqa: ANN401
+    found: Any = values
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
     return found
 
 

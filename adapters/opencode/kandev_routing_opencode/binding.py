@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,7 @@ from kandev_routing_sdk.spec import (
     LaunchRequest,
     as_object,
     as_text,
+    carries_login,
     home_of,
     place_of,
     upstream_of,
@@ -25,7 +26,8 @@ from kandev_routing_sdk.spec import (
 AUTH_CONTENT: Final = "OPENCODE_AUTH_CONTENT"
 _MAX_BYTES: Final = 1024 * 1024
 _PROVIDER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_LOGIN_WORDS: Final = ("authorization", "api-key", "cookie", "token")
+_FOLLOWED: Final = frozenset({"apiKey", "headers", "queryParams"})
+"""Options that are looked at one by one."""
 _SIGN_INS: Final[Mapping[str, str]] = {"api": "api_key", "oauth": "oauth"}
 _CHATGPT: Final = "chatgpt.com"
 _BEARER: Final = "AWS_BEARER_TOKEN_BEDROCK"
@@ -52,7 +54,7 @@ class _Service:
     provider_id: str | None = None
     scope: str | None = None
     trusted: bool = False
-    """Whether nothing in the address or the headers signs in by itself."""
+    """Whether nothing in the address signs in by itself."""
 
 
 def resolve(request: LaunchRequest, environ: Mapping[str, str], config: Config, model: str | None) -> Resolved:
@@ -105,7 +107,7 @@ class _Launch:
 
     def service(self) -> _Service:
         """Return the service, its scope and whether they can be trusted."""
-        if "provider" in self.model or self._headers_sign_in():
+        if "provider" in self.model:
             return _Service()
         address = self._address()
         if address is not None:
@@ -135,19 +137,32 @@ class _Launch:
             return _Service(vendor, upstream.address, trusted=not upstream.has_credentials)
         return _Service(upstream.provider_id, upstream.address, trusted=not upstream.has_credentials)
 
-    def _headers_sign_in(self) -> bool:
-        options = as_object(self.entry.get("options"))
-        tables = (
-            options.get("headers"),
-            self.model.get("headers"),
-            as_object(self.model.get("options")).get("headers"),
-        )
-        return any(word in name.lower() for table in tables for name in as_object(table) for word in _LOGIN_WORDS)
-
     # As whom ------------------------------------------------------------------------------------------------------------
 
     def credential(self) -> _Credential | None:
-        """Return what OpenCode will sign in with: the configured key, else the login, else the variable."""
+        """Return what OpenCode will sign in with, and the variables that choose the account it is used for."""
+        found = self._signed_in()
+        for name, value in sorted(self._login_options()):
+            reference = Setting(value, None).reference
+            place = self._variable(reference[1], "") if reference and reference[0] == "env" else None
+            if found is None or place is None:
+                return None
+            found = replace(found, locator=f"{found.locator} with {name} {place.locator}")
+        return found
+
+    def _login_options(self) -> Iterator[tuple[str, str]]:
+        """Return the options, headers and query parameters that sign in beside the key, or choose an account."""
+        options = as_object(self.entry.get("options"))
+        headers = (options, self.model, as_object(self.model.get("options")))
+        named = [(name, value) for name, value in options.items() if name not in _FOLLOWED]
+        for table in (options.get("queryParams"), *(each.get("headers") for each in headers)):
+            named += [(name.lower(), value) for name, value in as_object(table).items()]
+        for name, value in named:
+            if carries_login(name) and value is not None and not isinstance(value, (bool, int, float)):
+                yield name, as_text(value)
+
+    def _signed_in(self) -> _Credential | None:
+        """The configured key, else the login, else the variable."""
         key = self.config.setting("provider", self.provider, "options", "apiKey")
         if key is not None:
             return None if self.sign_in == "oauth" else self._configured(key)

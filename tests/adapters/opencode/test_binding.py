@@ -90,7 +90,7 @@ CASES = [
     Case("a key in two parts", "anthropic", None, {"HALF": KEY}, files={GLOBAL: provider("anthropic", options={"apiKey": "x{env:HALF}"})}),
     Case("a key and a login at once", "anthropic", None,
          files={GLOBAL: provider("anthropic", options={"apiKey": KEY}), **login(anthropic=OAUTH)}),
-    Case("a header that signs in", None, None, A_KEY,
+    Case("a header that signs in", "anthropic", None, A_KEY,
          files={GLOBAL: provider("anthropic", options={"headers": {"Authorization": f"Bearer {KEY}"}})}),
     Case("a header that says nothing", "anthropic", "a-key", A_KEY,
          files={GLOBAL: provider("anthropic", options={"headers": {"anthropic-beta": "x"}})}),
