@@ -208,6 +208,7 @@ def test_a_response_that_had_begun_is_not_forgotten_by_the_next_try(turn: OpenCo
         lambda n: update("agent_thought_chunk", messageId=f"m{n}", content={"type": "text", "text": "hm"}),
         lambda n: update("usage_update", used=n, size=200000),
     ],
+    ids=["thinking", "usage"],
 )
 def test_steps_without_words_are_bounded_too(turn: OpenCodeTurn, step: Any) -> None:
     """R-CON-9: a stream without an end is asked for again, whatever it holds."""
