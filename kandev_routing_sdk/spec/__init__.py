@@ -30,7 +30,7 @@ from kandev_routing_sdk.spec.hooks import GROUP, hookimpl, hookspec
 from kandev_routing_sdk.spec.lines import json_event
 from kandev_routing_sdk.spec.logins import carries_login
 from kandev_routing_sdk.spec.places import home_of, place_of
-from kandev_routing_sdk.spec.servers import mcp_secrets
+from kandev_routing_sdk.spec.servers import Shape, mcp_secrets, server_problems
 from kandev_routing_sdk.spec.typed_failure import TYPED_FAILURES, TypedFailure, TypedFailureExtractor, typed_failure
 from kandev_routing_sdk.spec.upstream import Upstream, upstream_of
 from kandev_routing_sdk.spec.ways import ChosenWay, LaunchWay, asked_transport, choose_way, discovered
@@ -62,6 +62,7 @@ __all__ = [
     "Problem",
     "RuleText",
     "SecretRef",
+    "Shape",
     "Signal",
     "StandardAcpExtractor",
     "StderrLine",
@@ -89,6 +90,7 @@ __all__ = [
     "mcp_secrets",
     "place_of",
     "require_executable",
+    "server_problems",
     "typed_failure",
     "upstream_of",
 ]

@@ -11,12 +11,12 @@ from pydantic import JsonValue
 from kandev_routing_sdk.errors import Problem
 from kandev_routing_sdk.profiles import ConcreteProfile
 from kandev_routing_sdk.spec.adapter import AcpSettings
+from kandev_routing_sdk.spec.servers import server_problems
 
 PERMISSION: Final = "default"
 """``permissions.default`` of a profile: the answer to whatever the agent asks leave for."""
 _ANSWERS: Final = ("allow", "reject")
 _NOTHING: Final[Mapping[str, JsonValue]] = MappingProxyType({})
-_REMOTE: Final = frozenset({"http", "sse"})
 
 
 def acp_settings(
@@ -56,27 +56,7 @@ def acp_problems(profile: ConcreteProfile) -> Iterator[Problem]:
             yield Problem(
                 f"permissions.{name}", 'must be "allow" or "reject": the answer to whatever the agent asks leave for'
             )
-    for name, value in profile.mcp.items():
-        if problem := _server_problem(value):
-            yield Problem(f"mcp.{name}", problem)
-
-
-def _server_problem(value: JsonValue) -> str | None:
-    if not isinstance(value, dict) or not ("command" in value or "url" in value):
-        return 'must be a table, such as { command = "server", args = [] } or { type = "http", url = "…" }'
-    for key in ("command", "url"):
-        if key in value and not (isinstance(value[key], str) and value[key]):
-            return f"{key} must be text"
-    args = value.get("args", [])
-    if not isinstance(args, list) or not all(isinstance(arg, str) for arg in args):
-        return "args must be a list of text"
-    for key in ("env", "headers"):
-        table = value.get(key, {})
-        if not isinstance(table, dict) or not all(isinstance(entry, str) for entry in table.values()):
-            return f"{key} must be a table of text"
-    if "url" in value and value.get("type", "http") not in _REMOTE:
-        return 'type must be "http" or "sse"'
-    return None
+    yield from server_problems(profile)
 
 
 def _server(name: str, value: Mapping[str, JsonValue]) -> Mapping[str, JsonValue]:

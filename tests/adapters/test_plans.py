@@ -96,6 +96,41 @@ def test_codex_permissions_options_and_servers_become_configuration(machine: Mac
     assert frozenset({"secret-000"}) == plan.secrets
 
 
+def test_claude_takes_a_server_with_an_address_for_one_whether_or_not_its_type_is_said(machine: Machine) -> None:
+    """Claude itself takes one without a type for a command."""
+    own = {"timeout": 5000, "headersHelper": "print-headers"}
+    plan = machine.plan(
+        "claude", mcp={"a": {"url": "https://x.example"}, "b": {"type": "sse", "url": "https://x.example", **own}}
+    )
+    assert {
+        "a": {"type": "http", "url": "https://x.example"},
+        "b": {"type": "sse", "url": "https://x.example", **own},
+    } == settings_of(plan.argv, "--mcp-config")["mcpServers"]
+
+
+def test_codex_servers_are_written_in_its_own_words(machine: Machine) -> None:
+    """It passes over ``headers`` and knows no ``type``."""
+    own = {"enabled": False, "startup_timeout_sec": 3, "bearer_token_env_var": "DOCS_TOKEN"}
+    plan = machine.plan(
+        "codex",
+        mcp={
+            "web": {"type": "http", "url": "https://x.example", "headers": {"X-Key": "secret-000"}, **own},
+            "docs": {"type": "stdio", "command": "serve", "cwd": "/srv"},
+        },
+    )
+    config = config_of(plan.argv)
+    assert {"url": "https://x.example", "http_headers": {"X-Key": "secret-000"}, **own} == config["mcp_servers.web"]
+    assert {"command": "serve", "cwd": "/srv"} == config["mcp_servers.docs"]
+    assert frozenset({"secret-000"}) == plan.secrets
+
+
+def test_codex_takes_a_model_with_its_effort(machine: Machine) -> None:
+    plan = machine.plan("codex", model="gpt-5.5[high]")
+    assert "--model=gpt-5.5" in plan.argv
+    assert "high" == config_of(plan.argv)["model_reasoning_effort"]
+    assert "gpt-5.5" == plan.model_id
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_command_of_ones_own_is_followed_by_the_same_arguments(family: str, machine: Machine) -> None:
     machine.executable(machine.bin / "wrap")
@@ -239,6 +274,12 @@ WRONG: list[tuple[str, str, dict[str, Any]]] = [
     ("claude", "permissions.mode", {"permissions": {"mode": "plan"}}),
     ("claude", "permissions.allow", {"permissions": {"allow": "Bash"}}),
     ("claude", "mcp.docs", {"mcp": {"docs": "serve"}}),
+    ("claude", "mcp.docs", {"mcp": {"docs": {"args": ["x"]}}}),
+    ("claude", "mcp.docs.command", {"mcp": {"docs": {"command": ["x"]}}}),
+    ("claude", "mcp.docs.comand", {"mcp": {"docs": {"command": "x", "comand": "y"}}}),
+    ("claude", "mcp.docs.cwd", {"mcp": {"docs": {"command": "x", "cwd": "."}}}),
+    ("claude", "mcp.docs", {"mcp": {"docs": {"command": "x", "url": "https://x"}}}),
+    ("claude", "mcp.docs.type", {"mcp": {"docs": {"command": "x", "type": "http"}}}),
     ("codex", "mode", {"mode": "plan"}),
     ("codex", "model", {"model": ""}),
     ("codex", "fallback_model", {"fallback_model": "gpt-4"}),
@@ -252,7 +293,15 @@ WRONG: list[tuple[str, str, dict[str, Any]]] = [
     ("codex", "permissions.network_access", {"permissions": {"network_access": "yes"}}),
     ("codex", "permissions.writable_roots", {"permissions": {"writable_roots": "."}}),
     ("codex", "mcp.a.b", {"mcp": {"a.b": {"command": "x"}}}),
-    ("codex", "mcp.docs", {"mcp": {"docs": {"command": None}}}),
+    ("codex", "mcp.docs.command", {"mcp": {"docs": {"command": None}}}),
+    ("codex", "mcp.docs", {"mcp": {"docs": {"args": ["x"]}}}),
+    ("codex", "mcp.docs.command", {"mcp": {"docs": {"command": ["x"]}}}),
+    ("codex", "mcp.docs.comand", {"mcp": {"docs": {"command": "x", "comand": "y"}}}),
+    ("codex", "mcp.docs.cwd", {"mcp": {"docs": {"url": "https://x", "cwd": "."}}}),
+    ("codex", "mcp.docs.type", {"mcp": {"docs": {"url": "https://x", "type": "sse"}}}),
+    ("codex", "mcp.docs.tools", {"transport": "headless", "mcp": {"docs": {"command": "x", "tools": {"a": None}}}}),
+    ("codex", "mcp.docs.http_headers", {"mcp": {"docs": {"url": "https://x", "headers": {}, "http_headers": {}}}}),
+    ("codex", "options.model_reasoning_effort", {"model": "m[high]", "options": {"model_reasoning_effort": "low"}}),
 ]  # fmt: skip
 
 

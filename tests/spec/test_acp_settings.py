@@ -64,13 +64,48 @@ def test_servers_are_written_as_the_protocol_writes_them() -> None:
         ({"permissions": {"allow": ["Bash"]}}, "permissions.allow"),
         ({"mcp": {"x": "files-mcp"}}, "mcp.x"),
         ({"mcp": {"x": {"args": []}}}, "mcp.x"),
-        ({"mcp": {"x": {"command": 5}}}, "mcp.x"),
-        ({"mcp": {"x": {"command": "c", "args": "a"}}}, "mcp.x"),
-        ({"mcp": {"x": {"command": "c", "env": {"A": 1}}}}, "mcp.x"),
-        ({"mcp": {"x": {"url": "https://h", "headers": ["a"]}}}, "mcp.x"),
-        ({"mcp": {"x": {"url": "https://h", "type": "stdio"}}}, "mcp.x"),
+        ({"mcp": {"x": {"command": 5}}}, "mcp.x.command"),
+        ({"mcp": {"x": {"command": ["c"]}}}, "mcp.x.command"),
+        ({"mcp": {"x": {"command": " "}}}, "mcp.x.command"),
+        ({"mcp": {"x": {"command": "c", "args": "a"}}}, "mcp.x.args"),
+        ({"mcp": {"x": {"command": "c", "env": {"A": 1}}}}, "mcp.x.env"),
+        ({"mcp": {"x": {"url": "https://h", "headers": ["a"]}}}, "mcp.x.headers"),
+        ({"mcp": {"x": {"url": "https://h", "type": "stdio"}}}, "mcp.x.type"),
+        ({"mcp": {"x": {"command": "c", "type": "http"}}}, "mcp.x.type"),
+        ({"mcp": {"x": {"command": "c", "url": "https://h"}}}, "mcp.x"),
+        ({"mcp": {"x": {"command": "c", "url": "https://h", "type": "http"}}}, "mcp.x"),
+        ({"mcp": {"x": {"command": "c", "comand": "d"}}}, "mcp.x.comand"),
+        ({"mcp": {"x": {"command": "c", "headers": {}}}}, "mcp.x.headers"),
+        ({"mcp": {"x": {"url": "https://h", "env": {}}}}, "mcp.x.env"),
+        ({"mcp": {"x": {"url": "https://h", "timeout": 5}}}, "mcp.x.timeout"),
     ],
 )
 def test_what_cannot_be_passed_on_is_refused_by_name(fields: dict[str, Any], path: str) -> None:
     (problem,) = acp_problems(profile(**fields))
     assert path == problem.path
+
+
+def test_what_is_wrong_with_a_server_is_said_in_one_clear_sentence() -> None:
+    def said(server: JsonValue) -> str:
+        (problem,) = acp_problems(profile(mcp={"docs": server}))
+        return str(problem)
+
+    known = "type, command, args, env, url, headers"
+    assert f"mcp.docs.comand: is not passed on; known are {known}" == said({"command": "c", "comand": "d"})
+    assert said("serve").startswith("mcp.docs: must be a table, such as {")
+    assert said({"args": ["x"]}).startswith("mcp.docs: has neither `command` nor `url`;")
+    assert said({"command": "c", "url": "https://h"}).endswith("keep one of them")
+    assert "mcp.docs.env: belongs to a server with `command`, and this one has `url`" == said(
+        {"url": "https://h", "env": {}}
+    )
+    assert 'mcp.docs.type: must be "stdio" beside `command`' == said({"command": "c", "type": "sse"})
+    assert 'mcp.docs.type: must be "http" or "sse" beside `url`' == said({"url": "https://h", "type": "smtp"})
+
+
+def test_a_fitting_type_is_no_problem() -> None:
+    servers = {
+        "a": {"type": "stdio", "command": "c"},
+        "b": {"type": "sse", "url": "https://h"},
+        "c": {"type": "http", "url": "https://h"},
+    }
+    assert [] == [*acp_problems(profile(mcp=servers))]

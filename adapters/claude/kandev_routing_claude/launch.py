@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
-from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, LaunchRequest
+from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, LaunchRequest, Shape
 
 MCP_SECRETS: Final = ("env", "headers")
 """Where an MCP server has secrets; they travel on the command line."""
@@ -48,6 +48,11 @@ _OF_ANOTHER_SESSION: Final = (
     "CLAUDE_CODE_SSE_PORT",
 )
 """Name patterns of variables that mean the surrounding session, or something that only its processes have open."""
+
+LOCAL_SERVER: Final[Mapping[str, Shape]] = {"timeout": "number", "alwaysLoad": "switch"}
+"""What Claude takes of a server with ``command`` beside what everybody does; over ACP there is no room for it."""
+REMOTE_SERVER: Final[Mapping[str, Shape]] = {**LOCAL_SERVER, "headersHelper": "text", "oauth": "any table"}
+REMOTE_TYPES: Final = ("http", "sse", "ws")
 
 DEFAULT_MODE: Final = "default"
 MODES: Final = (DEFAULT_MODE, "acceptEdits", "auto", "bypassPermissions", "manual", "dontAsk", "plan")
@@ -90,10 +95,17 @@ def arguments(request: LaunchRequest) -> list[str]:
         argv.append(f"--settings={_json({'permissions': rules})}")
     argv += [f"{OPTION_FLAGS[name]}={_text(value)}" for name, value in profile.options.items()]
     if profile.mcp:
-        argv.append(f"--mcp-config={_json({'mcpServers': dict(profile.mcp)})}")
+        argv.append(
+            f"--mcp-config={_json({'mcpServers': {name: _server(value) for name, value in profile.mcp.items()}})}"
+        )
     if request.resume_session_id:
         argv.append(f"--resume={request.resume_session_id}")
     return [*argv, *profile.args]
+
+
+def _server(value: JsonValue) -> JsonValue:
+    """A server with its type: Claude takes one without for a command, also where it has a URL."""
+    return {"type": "http", **value} if isinstance(value, dict) and "url" in value else value
 
 
 def environment(request: LaunchRequest) -> dict[str, str]:

@@ -6,8 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from kandev_routing_claude.acp_launch import HEADLESS_MODES, TAKEN, flags
-from kandev_routing_claude.launch import MODES, OPTION_FLAGS, PERMISSION_KEYS, numbered
-from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, Problem, Transport, acp_problems
+from kandev_routing_claude.launch import (
+    LOCAL_SERVER,
+    MODES,
+    OPTION_FLAGS,
+    PERMISSION_KEYS,
+    REMOTE_SERVER,
+    REMOTE_TYPES,
+    numbered,
+)
+from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, Problem, Transport, server_problems
 
 _RESERVED: Final[Mapping[str, str]] = {
     "-p": "the adapter sets it",
@@ -65,14 +73,9 @@ def _mode(mode: str | None, transport: Transport) -> Iterator[Problem]:
 
 def _servers(profile: ConcreteProfile, transport: Transport) -> Iterator[Problem]:
     if transport is Transport.ACP:
-        yield from acp_problems(profile.model_copy(update={"options": {}, "permissions": {}}))
-        return
-    for name, value in profile.mcp.items():
-        if not isinstance(value, dict):
-            yield Problem(
-                f"mcp.{name}",
-                'must be a table, such as { command = "server", args = [] } or { type = "http", url = "…" }',
-            )
+        yield from server_problems(profile, headless_only=REMOTE_SERVER)
+    else:
+        yield from server_problems(profile, local=LOCAL_SERVER, remote=REMOTE_SERVER, types=REMOTE_TYPES)
 
 
 def _arguments(profile: ConcreteProfile, transport: Transport) -> Iterator[Problem]:

@@ -10,7 +10,9 @@ from typing import Any, Final, NamedTuple
 from kandev_routing_codex.binding import API_KEY
 from kandev_routing_codex.config import Config, merged, nested, overrides
 from kandev_routing_codex.settings import (
+    AGENT_MODES,
     BYPASS,
+    FULL_ACCESS,
     MODES,
     Setting,
     as_flag,
@@ -38,11 +40,10 @@ SIGN_IN: Final = "DEFAULT_AUTH_REQUEST"
 _MODE: Final = "INITIAL_AGENT_MODE"
 _QUIET: Final[Mapping[str, str]] = {"NO_BROWSER": "1", "CODEX_ACP_PROMPT_SUGGESTIONS": "false"}
 """It opens no browser, and asks the model for nothing but the prompt (a title apart, which cannot be turned off)."""
-_FULL_ACCESS: Final = "danger-full-access"
 _AGENT_MODES: Final[Mapping[str, str]] = {
     "read-only": "read-only",
     "workspace-write": "workspace-write",
-    _FULL_ACCESS: "agent-full-access",
+    FULL_ACCESS: "agent-full-access",
     BYPASS: "agent-full-access",
 }
 
@@ -87,7 +88,7 @@ def acp_launch(
     chosen: list[Setting] = [
         *(model_settings(profile.model) if profile.model else ()),
         ("sandbox_mode", sandbox),
-        *((("approval_policy", "never"),) if sandbox == _FULL_ACCESS else ()),
+        *((("approval_policy", "never"),) if sandbox == FULL_ACCESS else ()),
         *permission_settings(profile.model_copy(update={"permissions": _absolute(request)})),
         *quiet_settings(config),
         *bounds(config, provider, key_variable=key),
@@ -111,7 +112,9 @@ def _sandbox(request: LaunchRequest, config: Config) -> str:
     """What the agent may touch: as the profile says, else the configuration, else as ``codex exec`` would have it."""
     mode = request.profile.mode
     if mode in MODES:
-        return _FULL_ACCESS if mode == BYPASS else str(mode)
+        return FULL_ACCESS if mode == BYPASS else str(mode)
+    if mode is not None and mode in AGENT_MODES:
+        return AGENT_MODES[mode]
     if (configured := config.text("sandbox_mode")) in MODES:
         return configured
     trusted = config.table("projects", str(request.cwd.absolute())).get("trust_level")

@@ -12,7 +12,7 @@ from kandev_routing_codex.binding import ACCESS_TOKEN, API_KEY, Resolved, codex_
 from kandev_routing_codex.config import Config, read_config
 from kandev_routing_codex.extractor import CodexExtractor
 from kandev_routing_codex.launch import INHERITS, MCP_SECRETS, environment, headless_argv
-from kandev_routing_codex.settings import config_arguments, is_bounded, provider_of
+from kandev_routing_codex.settings import config_arguments, is_bounded, named_model, provider_of
 from kandev_routing_codex.validation import first_problem, problems
 from kandev_routing_codex.ways import WAYS
 from kandev_routing_codex.zone import local_zone
@@ -78,7 +78,7 @@ class CodexAdapter(AgentAdapter):
             cwd=request.cwd,
             descriptor=resolved.descriptor,
             provider_id=resolved.provider_id,
-            model_id=profile.model or config.text("model") or None,
+            model_id=(named_model(profile.model)[0] if profile.model else config.text("model")) or None,
             local_zone=local_zone(environ),
             secrets=named_secrets | mcp_secrets(profile, *MCP_SECRETS),
             resumed=request.resume_session_id is not None,

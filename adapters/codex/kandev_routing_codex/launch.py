@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from kandev_routing_codex.binding import OPENAI, named_variables
 from kandev_routing_codex.config import Config
 from kandev_routing_codex.settings import (
     BYPASS,
+    EFFORT,
     as_flag,
     bounds,
+    named_model,
     permission_settings,
     quiet_settings,
 )
-from kandev_routing_sdk.spec import LaunchRequest
+from kandev_routing_sdk.spec import JsonValue, LaunchRequest
 
-MCP_SECRETS: Final = ("env", "http_headers", "headers", "bearer_token")
+MCP_SECRETS: Final = ("env", "http_headers", "headers", "oauth.client_secret")
 """Where an MCP server has secrets; headless they travel on the command line."""
 INHERITS: Final = ("CODEX_*", "OPENAI_ORGANIZATION", "OPENAI_PROJECT")
 _OF_ANOTHER_SESSION: Final = frozenset({"CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID"})
@@ -28,21 +30,30 @@ def headless_argv(
     """Return the whole command line."""
     profile = request.profile
     argv = [*program]
-    if profile.model:
-        argv.append(f"--model={profile.model}")
+    model, effort = named_model(profile.model or "")
+    if model:
+        argv.append(f"--model={model}")
     if profile.mode == BYPASS:
         argv.append("--dangerously-bypass-approvals-and-sandbox")
     elif profile.mode:
         argv.append(as_flag(("sandbox_mode", profile.mode)))
     settings = [
+        *(((EFFORT, effort),) if effort else ()),
         *permission_settings(profile),
-        *((f"mcp_servers.{name}", value) for name, value in profile.mcp.items()),
+        *((f"mcp_servers.{name}", _server(value)) for name, value in profile.mcp.items()),
         *quiet_settings(config),
-        *bounds(config, provider),
         *profile.options.items(),
+        *bounds(config, provider),  # after a whole table of providers, which would replace them
     ]
     argv += [*map(as_flag, settings), *profile.args]
     return (*argv, *(("resume", request.resume_session_id) if request.resume_session_id else ()), "-")
+
+
+def _server(value: JsonValue) -> JsonValue:
+    """A server in Codex's own words: it tells the sort by the keys, and passes over ``headers``."""
+    if not isinstance(value, Mapping):
+        return value
+    return {("http_headers" if key == "headers" else key): entry for key, entry in value.items() if key != "type"}
 
 
 def environment(request: LaunchRequest, config: Config, provider: str | None) -> tuple[dict[str, str], frozenset[str]]:

@@ -9,10 +9,22 @@ from typing import Final
 from kandev_routing_codex.binding import BUILT_IN, OPENAI
 from kandev_routing_codex.config import Config
 from kandev_routing_codex.toml import inline
-from kandev_routing_sdk.spec import ConcreteProfile, JsonValue
+from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, Shape
 
 BYPASS: Final = "bypass"
-MODES: Final = ("read-only", "workspace-write", "danger-full-access", BYPASS)
+FULL_ACCESS: Final = "danger-full-access"
+MODES: Final = ("read-only", "workspace-write", FULL_ACCESS, BYPASS)
+UNBOUND: Final = frozenset({FULL_ACCESS, BYPASS, "agent-full-access", "full-access"})
+"""Modes without a sandbox, so with the network."""
+AGENT_MODES: Final[Mapping[str, str]] = {
+    "agent": "workspace-write",
+    "agent-full-access": FULL_ACCESS,
+    "auto": "workspace-write",
+    "full-access": FULL_ACCESS,
+}
+"""Modes that only the agents over ACP have, the last two those of the older one, and the sandbox of each."""
+PERMISSION_PROFILE: Final = "permission-profile:"
+"""What the modes begin with that are permission profiles of the user's own."""
 PERMISSION_KEYS: Final[Mapping[str, str]] = {
     "network_access": "sandbox_workspace_write.network_access",
     "writable_roots": "sandbox_workspace_write.writable_roots",
@@ -30,7 +42,36 @@ _BOUNDS: Final[Mapping[str, int]] = {
 }
 _QUIET: Final[Mapping[str, JsonValue]] = {"check_for_update_on_startup": False, "analytics.enabled": False}
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
+EFFORT: Final = "model_reasoning_effort"
 _MODEL: Final = re.compile(r"(.+)\[([a-z]+)\]")
+
+_ANY_SERVER: Final[Mapping[str, Shape]] = {
+    "enabled": "switch",
+    "required": "switch",
+    "startup_timeout_sec": "number",
+    "startup_timeout_ms": "number",
+    "tool_timeout_sec": "number",
+    "enabled_tools": "list",
+    "disabled_tools": "list",
+    "default_tools_approval_mode": "text",
+    "tools": "any table",
+    "supports_parallel_tool_calls": "switch",
+    "scopes": "list",
+}
+LOCAL_SERVER: Final[Mapping[str, Shape]] = {"cwd": "text", "env_vars": "list", **_ANY_SERVER}
+"""What Codex's configuration can say of a server with ``command``, beside what everybody says."""
+HEADERS: Final[Mapping[str, Shape]] = {"http_headers": "table"}
+"""Codex's word for ``headers``; both are understood on both transports."""
+REMOTE_SERVER: Final[Mapping[str, Shape]] = {
+    **HEADERS,
+    "env_http_headers": "table",
+    "http_headers_helper": "text",
+    "bearer_token_env_var": "text",
+    "oauth": "any table",
+    "oauth_resource": "text",
+    **_ANY_SERVER,
+}
+SERVER_TYPES: Final = ("http",)
 
 Setting = tuple[str, JsonValue]
 
@@ -48,12 +89,18 @@ def provider_of(config: Config, profile: ConcreteProfile) -> str | None:
     return config.text("model_provider") or OPENAI
 
 
-def model_settings(model: str) -> Iterator[Setting]:
-    """``gpt-5.5``, or with the effort in brackets, as ``codex-acp`` lists its models."""
+def named_model(model: str) -> tuple[str, str | None]:
+    """Return a model's own name and its effort: ``gpt-5.5``, or with the effort in brackets, as ``codex-acp`` lists its models."""
     found = _MODEL.fullmatch(model)
-    yield "model", found[1] if found else model
-    if found:
-        yield "model_reasoning_effort", found[2]
+    return (found[1], found[2]) if found else (model, None)
+
+
+def model_settings(model: str) -> Iterator[Setting]:
+    """What a profile's ``model`` becomes."""
+    name, effort = named_model(model)
+    yield "model", name
+    if effort is not None:
+        yield EFFORT, effort
 
 
 def permission_settings(profile: ConcreteProfile) -> Iterator[Setting]:

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from kandev_routing_codex.settings import MODES, PERMISSION_KEYS
+from kandev_routing_codex.settings import (
+    AGENT_MODES,
+    EFFORT,
+    HEADERS,
+    LOCAL_SERVER,
+    MODES,
+    PERMISSION_KEYS,
+    PERMISSION_PROFILE,
+    REMOTE_SERVER,
+    SERVER_TYPES,
+    UNBOUND,
+    named_model,
+)
 from kandev_routing_codex.toml import inline
 from kandev_routing_codex.ways import WAYS
-from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, Problem, Transport, acp_problems, asked_transport
+from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, Problem, Transport, asked_transport, server_problems
 
 _KEY: Final = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 _CONFIG_FLAGS: Final = ("-c", "--config")
+_ASSIGNMENT: Final = re.compile(r"\s*[^-=\s][^=]*=.*", re.DOTALL)
 _SERVER_NAME: Final = re.compile(r"[A-Za-z0-9_-]+")
 _RESERVED: Final[Mapping[str, str]] = {
     "exec": "the adapter sets it",
@@ -43,8 +56,6 @@ _OWN_OPTIONS: Final[Mapping[str, str]] = {
 
 _ANSWER: Final = "default"
 _ANSWERS: Final = ("allow", "reject")
-_SERVER_KEYS: Final = frozenset({"command", "args", "env", "url", "type", "headers", "http_headers"})
-"""What the Agent Client Protocol can say of a server."""
 
 
 def problems(profile: ConcreteProfile) -> Iterator[Problem]:
@@ -72,51 +83,70 @@ def _problems(profile: ConcreteProfile, transport: Transport) -> Iterator[Proble
     yield from _arguments(profile, over_acp=over_acp)
     for name, value in profile.options.items():
         yield from _option(name, value)
+    effort = named_model(profile.model or "")[1]
+    if effort is not None and profile.options.get(EFFORT, effort) != effort:
+        yield Problem(f"options.{EFFORT}", f"contradicts `model`, which says [{effort}]; keep one of them")
     for name, value in profile.permissions.items():
-        yield from _permission(name, value, over_acp=over_acp)
+        yield from _permission(name, value, over_acp=over_acp, unbound=profile.mode in UNBOUND)
     yield from _servers(profile, over_acp=over_acp)
 
 
 def _other_mode(profile: ConcreteProfile, *, over_acp: bool) -> Iterator[Problem]:
-    known = f"Codex has no mode {profile.mode!r}; choose one of {', '.join(MODES)}"
-    if not over_acp:
+    mode = str(profile.mode)
+    known = f"Codex has no mode {mode!r}; choose one of {', '.join(MODES)}"
+    if mode in AGENT_MODES or (mode.startswith(PERMISSION_PROFILE) and mode != PERMISSION_PROFILE):
+        if profile.transport is not Transport.ACP:
+            yield Problem("mode", f'{known}, or add transport = "acp", for it is one of the agent\'s own')
+    elif over_acp:
+        own = ", ".join((*AGENT_MODES, f"{PERMISSION_PROFILE}<name>"))
+        yield Problem("mode", f'{known}; with transport = "acp" also {own}')
+    else:
         yield Problem("mode", known)
-    elif profile.transport is not Transport.ACP or not str(profile.mode).strip():
-        yield Problem("mode", f'{known}, or add transport = "acp" to name one of the agent\'s own')
 
 
 def _arguments(profile: ConcreteProfile, *, over_acp: bool) -> Iterator[Problem]:
-    value_follows = False
+    if over_acp:
+        yield from _acp_arguments(profile.args)
+        return
     for index, argument in enumerate(profile.args):
         flag = argument.partition("=")[0]
-        if over_acp:
-            if not (value_follows or argument.startswith(_CONFIG_FLAGS)):
-                yield Problem(
-                    f"args[{index}]",
-                    'codex-acp takes no flags but --config=key=value; use `options`, or transport = "headless"',
-                    "unsupported",
-                )
-            value_follows = argument in _CONFIG_FLAGS
-        elif flag in _RESERVED:
+        if flag in _RESERVED:
             yield Problem(f"args[{index}]", f"{flag} cannot be given here: {_RESERVED[flag]}")
+
+
+def _acp_arguments(args: Sequence[str]) -> Iterator[Problem]:
+    """Settings only, each whole: what is something else would be passed over by the agent, or read as another key."""
+    flag = ""
+    for index, argument in enumerate(args):
+        joined, flag_before = argument.startswith("--config="), flag
+        flag = argument if argument in _CONFIG_FLAGS and not flag_before else ""
+        value = argument if flag_before else argument.removeprefix("--config=") if joined else None
+        if value is not None and not _ASSIGNMENT.fullmatch(value):
+            yield Problem(f"args[{index}]", f"{value!r} is no setting; write --config=key=value")
+        elif value is None and not flag:
+            yield Problem(
+                f"args[{index}]",
+                'codex-acp takes no flags but --config=key=value; use `options`, or transport = "headless"',
+                "unsupported",
+            )
+    if flag:
+        yield Problem(f"args[{len(args) - 1}]", f"{flag} has no value; write --config=key=value")
 
 
 def _servers(profile: ConcreteProfile, *, over_acp: bool) -> Iterator[Problem]:
     for name, value in profile.mcp.items():
         if not _SERVER_NAME.fullmatch(name):
             yield Problem(f"mcp.{name}", "a server's name may have letters, digits, - and _ only")
-        if not isinstance(value, dict) or not _writable(value):
-            yield Problem(f"mcp.{name}", 'must be a table, such as { command = "server", args = [] } or { url = "…" }')
-        elif over_acp:
-            for key in value:
-                if key not in _SERVER_KEYS:
-                    yield Problem(
-                        f"mcp.{name}.{key}",
-                        'cannot be said over ACP; remove it or use transport = "headless"',
-                        "unsupported",
-                    )
+        for key in ("tools", "oauth"):
+            if isinstance(value, dict) and not _writable(value.get(key, {})):
+                yield Problem(f"mcp.{name}.{key}", "must be a value that TOML can hold")
+        if isinstance(value, dict) and "headers" in value and "http_headers" in value:
+            yield Problem(f"mcp.{name}.http_headers", "says the same as `headers`; keep one of them")
     if over_acp:
-        yield from acp_problems(profile.model_copy(update={"options": {}, "permissions": {}}))
+        headless = {*LOCAL_SERVER, *REMOTE_SERVER} - {*HEADERS}
+        yield from server_problems(profile, remote=HEADERS, types=SERVER_TYPES, headless_only=headless)
+    else:
+        yield from server_problems(profile, local=LOCAL_SERVER, remote=REMOTE_SERVER, types=SERVER_TYPES)
 
 
 def _option(name: str, value: JsonValue) -> Iterator[Problem]:
@@ -129,7 +159,7 @@ def _option(name: str, value: JsonValue) -> Iterator[Problem]:
         yield Problem(f"options.{name}", "must be a value that TOML can hold")
 
 
-def _permission(name: str, value: JsonValue, *, over_acp: bool) -> Iterator[Problem]:
+def _permission(name: str, value: JsonValue, *, over_acp: bool, unbound: bool) -> Iterator[Problem]:
     if name == _ANSWER:
         if value not in _ANSWERS:
             yield Problem(f"permissions.{name}", 'must be "allow" or "reject": the answer to what Codex asks leave for')
@@ -144,10 +174,10 @@ def _permission(name: str, value: JsonValue, *, over_acp: bool) -> Iterator[Prob
         yield Problem(f"permissions.{name}", f"is not passed on by this adapter; known are {known}", "unknown")
     elif name == "network_access" and not isinstance(value, bool):
         yield Problem(f"permissions.{name}", "must be true or false")
-    elif name == "network_access" and value and over_acp:
+    elif name == "network_access" and value and over_acp and not unbound:
         yield Problem(
             f"permissions.{name}",
-            'codex-acp keeps the network closed in its sandbox; use transport = "headless", or mode "danger-full-access"',
+            'codex-acp keeps the network closed in its sandbox; use transport = "headless", or mode = "danger-full-access"',
             "unsupported",
         )
     elif name == "writable_roots" and not (isinstance(value, list) and all(isinstance(v, str) for v in value)):

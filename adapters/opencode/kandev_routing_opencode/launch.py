@@ -16,6 +16,7 @@ from kandev_routing_sdk.spec import (
     LaunchError,
     LaunchRequest,
     LaunchWay,
+    Shape,
     Transport,
     as_text,
 )
@@ -32,8 +33,17 @@ WAYS: Final = (
 FIRST_SIGN_S: Final = 600.0
 """Seconds of silence after which a turn is given up: OpenCode sleeps without a word for as long as a provider's
 ``retry-after`` says, however long that is, and nothing in its own configuration bounds it (R-CON-9)."""
-MCP_SECRETS: Final = ("env", "headers")
+MCP_SECRETS: Final = ("env", "environment", "headers", "oauth.clientSecret")
 """Where an MCP server has secrets."""
+LOCAL_SERVER: Final[Mapping[str, Shape]] = {
+    "environment": "table",
+    "cwd": "text",
+    "enabled": "switch",
+    "timeout": "whole",
+}
+"""What OpenCode's configuration can say of a server with ``command`` beside what everybody says; ``environment`` is its ``env``."""
+REMOTE_SERVER: Final[Mapping[str, Shape]] = {"oauth": "table or false", "enabled": "switch", "timeout": "whole"}
+SERVER_KEYS: Final = frozenset({*LOCAL_SERVER, *REMOTE_SERVER})
 
 QUIET: Final[Mapping[str, str]] = {"OPENCODE_DISABLE_AUTOUPDATE": "1"}
 """Set unless the profile's own ``env`` sets them."""
@@ -59,6 +69,7 @@ OPTION_SWITCHES: Final[Mapping[str, str]] = {"pure": "--pure", "thinking": "--th
 DEFAULT_PERMISSION: Final = "default"
 """``permissions.default`` is the answer to whatever OpenCode asks leave for; the others are OpenCode's own permissions."""
 _SECRET_TABLES: Final = frozenset({"headers", "environment"})
+_SECRET_KEYS: Final = frozenset({"apiKey", "clientSecret"})
 
 
 def arguments(request: LaunchRequest, transport: Transport) -> list[str]:
@@ -158,7 +169,7 @@ def _kept_secret(value: JsonValue) -> Iterator[str]:
             for key, entry in current.items():
                 if key in _SECRET_TABLES and isinstance(entry, dict):
                     yield from (as_text(text) for text in entry.values())
-                elif key == "apiKey":
+                elif key in _SECRET_KEYS:
                     yield as_text(entry)
                 else:
                     pending.append(entry)
@@ -166,11 +177,12 @@ def _kept_secret(value: JsonValue) -> Iterator[str]:
 
 def _server(value: Mapping[str, JsonValue]) -> JsonValue:
     """One entry of ``mcp`` as OpenCode's configuration writes it."""
+    own: dict[str, JsonValue] = {"enabled": True, **{key: value[key] for key in value if key in SERVER_KEYS}}
     if "url" in value:
-        return {"type": "remote", "url": value["url"], "headers": value.get("headers", {}), "enabled": True}
+        return {"type": "remote", "url": value["url"], "headers": value.get("headers", {}), **own}
     args = value.get("args")
     command: list[JsonValue] = [value.get("command"), *(args if isinstance(args, list) else [])]
-    return {"type": "local", "command": command, "environment": value.get("env", {}), "enabled": True}
+    return {"type": "local", "command": command, "environment": value.get("env", {}), **own}
 
 
 def own_model(profile: ConcreteProfile, model: str | None) -> str | None:

@@ -6,8 +6,24 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from kandev_routing_opencode.launch import DEFAULT_PERMISSION, OPTION_FLAGS, OPTION_SWITCHES, WAYS
-from kandev_routing_sdk.spec import ConcreteProfile, JsonValue, Problem, Transport, acp_problems, asked_transport
+from kandev_routing_opencode.launch import (
+    DEFAULT_PERMISSION,
+    LOCAL_SERVER,
+    OPTION_FLAGS,
+    OPTION_SWITCHES,
+    REMOTE_SERVER,
+    SERVER_KEYS,
+    WAYS,
+)
+from kandev_routing_sdk.spec import (
+    ConcreteProfile,
+    JsonValue,
+    Problem,
+    Transport,
+    acp_problems,
+    asked_transport,
+    server_problems,
+)
 
 _MODEL: Final = re.compile(r"[^\s/-][^\s/]*/\S+")
 _NAME: Final = re.compile(r"[A-Za-z0-9*][A-Za-z0-9_*-]{0,63}")
@@ -65,12 +81,22 @@ def problems(profile: ConcreteProfile) -> Iterator[Problem]:
         yield from _permission(name, value)
     own = {name: value for name, value in profile.permissions.items() if name == DEFAULT_PERMISSION}
     over_acp = asked_transport(profile, WAYS) is Transport.ACP
-    for problem in acp_problems(profile.model_copy(update={"permissions": own})):
-        if over_acp or not problem.path.startswith("options."):
-            yield problem
+    options = profile.options if over_acp else {}
+    yield from acp_problems(profile.model_copy(update={"permissions": own, "options": options, "mcp": {}}))
     if not over_acp:
         for name, value in profile.options.items():
             yield from _option(name, value)
+    yield from _servers(profile, over_acp=over_acp)
+
+
+def _servers(profile: ConcreteProfile, *, over_acp: bool) -> Iterator[Problem]:
+    if over_acp:
+        yield from server_problems(profile, headless_only=SERVER_KEYS)
+        return
+    yield from server_problems(profile, local=LOCAL_SERVER, remote=REMOTE_SERVER)
+    for name, value in profile.mcp.items():
+        if isinstance(value, dict) and "env" in value and "environment" in value:
+            yield Problem(f"mcp.{name}.environment", "says the same as `env`; keep one of them")
 
 
 def _arguments(profile: ConcreteProfile) -> Iterator[Problem]:

@@ -214,8 +214,13 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("permissions.default", {"permissions": {"default": "ask"}}),
     ("permissions.mode", {"permissions": {"mode": "plan"}}),
     ("permissions.deny", {"permissions": {"deny": "Bash"}}),
-    ("mcp.docs", {"mcp": {"docs": {"command": 3}}}),
+    ("mcp.docs.command", {"mcp": {"docs": {"command": 3}}}),
     ("mcp.docs", {"mcp": {"docs": {"args": []}}}),
+    ("mcp.docs.timeout", {"mcp": {"docs": {"command": "x", "timeout": 5}}}),
+    ("mcp.docs.cwd", {"mcp": {"docs": {"command": "x", "cwd": "."}}}),
+    ("mcp.docs.oauth", {"mcp": {"docs": {"url": "https://x", "oauth": {}}}}),
+    ("mcp.docs.type", {"mcp": {"docs": {"command": "x", "type": "http"}}}),
+    ("mcp.docs", {"mcp": {"docs": {"command": "x", "url": "https://x"}}}),
 ]
 
 

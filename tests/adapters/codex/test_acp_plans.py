@@ -183,7 +183,61 @@ def test_typed_failures_are_asked_for_and_nothing_beside_the_prompt(machine: Mac
     assert "true" == own.environ["CODEX_ACP_PROMPT_SUGGESTIONS"]
 
 
+def test_a_model_with_its_effort_is_known_by_its_name(machine: Machine) -> None:
+    plan = over_acp(machine, model="gpt-5.5[high]")
+    assert ("gpt-5.5", "high") == (config_of(plan)["model"], config_of(plan)["model_reasoning_effort"])
+    assert "gpt-5.5" == plan.model_id
+
+
+def test_without_a_sandbox_there_is_nothing_between_it_and_the_network(machine: Machine) -> None:
+    """What the message about ``network_access`` says is a way out."""
+    fields: dict[str, Any] = {"transport": Transport.ACP, "permissions": {"network_access": True}}
+    (problem,) = ADAPTERS["codex"].validate(machine.profile("codex", **fields))
+    assert 'mode = "danger-full-access"' in problem.message
+    for mode in ("danger-full-access", "bypass", "agent-full-access"):
+        assert [] == [*ADAPTERS["codex"].validate(machine.profile("codex", mode=mode, **fields))]
+
+
+@pytest.mark.parametrize("mode", ["agent", "agent-full-access", "auto", "full-access", "permission-profile:ci"])
+def test_the_agents_own_modes_are_known(machine: Machine, mode: str) -> None:
+    assert mode == over_acp(machine, mode=mode).acp.mode
+
+
+def test_a_mode_that_nobody_knows_is_refused_with_those_that_are_known(machine: Machine) -> None:
+    (problem,) = ADAPTERS["codex"].validate(machine.profile("codex", transport=Transport.ACP, mode="workspacewrite"))
+    assert "mode" == problem.path
+    assert all(known in problem.message for known in ("'workspacewrite'", "workspace-write", "agent-full-access"))
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("-c", "a.b=1"),
+        ("--config", "a=1", "-c", "b=2"),
+        ("--config=a=1",),
+        ('--config=a="-x=1"',),
+        ("-c", 'a={b = "c"}'),
+    ],
+)
+def test_a_setting_is_taken_however_it_is_written(machine: Machine, args: tuple[str, ...]) -> None:
+    assert {"a"} <= config_of(over_acp(machine, args=args)).keys()
+
+
 REFUSED = [
+    ("args[0]", {"args": ("-c",)}),
+    ("args[1]", {"args": ("-c", "a")}),
+    ("args[1]", {"args": ("-c", "--config=a=1")}),
+    ("args[0]", {"args": ("--config",)}),
+    ("args[0]", {"args": ("--config=a",)}),
+    ("args[0]", {"args": ("--config==1",)}),
+    ("args[0]", {"args": ("--configX=1",)}),
+    ("args[0]", {"args": ("-color=never",)}),
+    ("args[0]", {"args": ("-ca=1",)}),
+    ("mode", {"mode": "permission-profile:"}),
+    ("mcp.docs.headers", {"mcp": {"docs": {"command": "x", "headers": {}}}}),
+    ("mcp.docs.type", {"mcp": {"docs": {"url": "https://x.example", "type": "sse"}}}),
+    ("mcp.docs.http_headers", {"mcp": {"docs": {"url": "https://x", "headers": {}, "http_headers": {}}}}),
+    ("mcp.docs.cwd", {"mcp": {"docs": {"command": "x", "cwd": "."}}}),
     ("args[0]", {"args": ("--search",)}),
     ("args[1]", {"args": ("--config=a=1", "-p")}),
     ("permissions.network_access", {"permissions": {"network_access": True}}),

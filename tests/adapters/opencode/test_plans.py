@@ -135,6 +135,26 @@ def test_servers_are_written_as_opencode_wants_them(opencode: OpenCodeMachine) -
     assert not any("secret" in argument for argument in plan.argv)
 
 
+def test_what_opencode_itself_says_of_a_server_is_passed_on(opencode: OpenCodeMachine) -> None:
+    """A server that is switched off stays off (R-PRO-7), and what is secret in it is masked (R-EVI-5)."""
+    servers: dict[str, Any] = {
+        "off": {"command": "x", "enabled": False, "cwd": "/srv", "timeout": 5, "environment": {"K": "secret-e01"}},
+        "web": {"url": "https://mcp.example", "oauth": False, "timeout": 7},
+        "login": {"url": "https://mcp.example", "oauth": {"clientId": "me", "clientSecret": "secret-o01"}},
+    }
+    plan = opencode.launch(mcp=servers)
+    written = inline(plan)["mcp"]
+    assert {
+        "type": "local",
+        "command": ["x"],
+        **{k: v for k, v in servers["off"].items() if k != "command"},
+    } == written["off"]
+    assert (False, 7, True) == tuple(written["web"][key] for key in ("oauth", "timeout", "enabled"))
+    assert {"clientId": "me", "clientSecret": "secret-o01"} == written["login"]["oauth"]
+    assert {"secret-e01", "secret-o01"} <= plan.secrets
+    assert "me" not in plan.secrets
+
+
 def test_what_was_configured_inline_stays(opencode: OpenCodeMachine) -> None:
     before = '{"share": "disabled", /* mine */ "permission": {"bash": "ask", "edit": "ask"},}'
     plan = opencode.launch(env={INLINE: before}, permissions={"bash": "deny"})
@@ -187,9 +207,12 @@ def test_the_variables_of_other_providers_stay_behind(opencode: OpenCodeMachine)
 def test_keys_that_the_configuration_holds_are_secrets(opencode: OpenCodeMachine) -> None:
     opencode.project("opencode.json", config(
         provider={"x": {"options": {"apiKey": "secret-k00", "headers": {"x-key": "secret-h00"}}}},
-        mcp={"d": {"type": "local", "command": ["x"], "environment": {"T": "secret-e00"}}},
+        mcp={
+            "d": {"type": "local", "command": ["x"], "environment": {"T": "secret-e00"}},
+            "o": {"type": "remote", "url": "https://x.example", "oauth": {"clientSecret": "secret-s00"}},
+        },
     ))  # fmt: skip
-    assert {"secret-k00", "secret-h00", "secret-e00"} <= opencode.launch().secrets
+    assert {"secret-k00", "secret-h00", "secret-e00", "secret-s00"} <= opencode.launch().secrets
 
 
 def test_it_does_not_update_itself_unless_the_profile_says_so(opencode: OpenCodeMachine) -> None:
@@ -229,8 +252,16 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("permissions.bash", {"permissions": {"bash": {"git *": "maybe"}}}),
     ("permissions.a b", {"permissions": {"a b": "allow"}}),
     ("mcp.docs", {"mcp": {"docs": "serve"}}),
-    ("mcp.docs", {"mcp": {"docs": {"command": ["serve"]}}}),
-    ("mcp.docs", {"transport": "acp", "mcp": {"docs": {"url": "https://x", "type": "smtp"}}}),
+    ("mcp.docs.command", {"mcp": {"docs": {"command": ["serve"]}}}),
+    ("mcp.docs.type", {"transport": "acp", "mcp": {"docs": {"url": "https://x", "type": "smtp"}}}),
+    ("mcp.docs.timeout", {"transport": "acp", "mcp": {"docs": {"url": "https://x", "timeout": 5}}}),
+    ("mcp.docs.cwd", {"transport": "acp", "mcp": {"docs": {"command": "x", "cwd": "."}}}),
+    ("mcp.docs.comand", {"mcp": {"docs": {"command": "x", "comand": "y"}}}),
+    ("mcp.docs.enabled", {"mcp": {"docs": {"command": "x", "enabled": "no"}}}),
+    ("mcp.docs.timeout", {"mcp": {"docs": {"command": "x", "timeout": {"startup": 5}}}}),
+    ("mcp.docs.oauth", {"mcp": {"docs": {"url": "https://x", "oauth": True}}}),
+    ("mcp.docs.cwd", {"mcp": {"docs": {"url": "https://x", "cwd": "."}}}),
+    ("mcp.docs.environment", {"mcp": {"docs": {"command": "x", "env": {}, "environment": {}}}}),
 ]
 
 
