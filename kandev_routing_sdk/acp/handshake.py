@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from typing import Final
+
+from pydantic import JsonValue
 
 from kandev_routing_sdk.acp import messages
 from kandev_routing_sdk.acp.early import EarlyTurn
@@ -87,19 +90,19 @@ class Handshake:
     async def _choose(self, session_id: str, offered: Frame) -> bool:
         acp, capabilities = self._plan.acp, self._wire.capabilities
         if acp.mode is not None:
-            if not await self._set("mode", messages.choose_mode(session_id, offered, acp.mode)):
+            if not await self._set("mode", acp.mode, messages.choose_mode(session_id, offered, acp.mode)):
                 return False
             capabilities.chose("current_mode", acp.mode)
         if acp.model is not None:
-            if not await self._set("model", messages.choose_model(session_id, offered, acp.model)):
+            if not await self._set("model", acp.model, messages.choose_model(session_id, offered, acp.model)):
                 return False
             capabilities.chose("current_model", acp.model)
         for option_id, value in acp.options.items():
-            if not await self._set(f"options.{option_id}", messages.set_option(session_id, option_id, value)):
+            if not await self._set(f"options.{option_id}", value, messages.set_option(session_id, option_id, value)):
                 return False
         return True
 
-    async def _set(self, setting: str, call: Call | None) -> bool:
+    async def _set(self, setting: str, value: JsonValue, call: Call | None) -> bool:
         if call is None:
             return True
         result = await self._ask(call)
@@ -110,7 +113,7 @@ class Handshake:
             self._turn.signal(
                 Signal(
                     channel=Channel.AGENT_NOTICE,
-                    text=f"the agent did not take the profile's {setting}",
+                    text=f"the agent did not take the profile's {setting} = {json.dumps(value)}",
                     code="setting_refused",
                     data={"setting": setting.partition(".")[0]},
                 )
@@ -122,7 +125,7 @@ class Handshake:
         message = await self._wire.call(call)
         if message is None:
             return None
-        if "error" in message or "result" not in message:
+        if message.get("error") is not None or "result" not in message:
             if not self._turn.ended:
                 self._turn.failed(f"{call.method.replace('/', '_')}_error")
             return None

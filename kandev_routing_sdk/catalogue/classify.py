@@ -101,6 +101,8 @@ class Catalogue:
         code, because = _code(evidence, judgement, hint)
         row = CODES[code]
         confidence = rule.confidence if rule else Confidence.LOW
+        if confidence is Confidence.HIGH and _is_beside_the_point(judgement):
+            confidence, because = Confidence.MEDIUM, (*because, "the failed request itself says something else")
         error_class = ErrorClass.UNCLASSIFIED if confidence is Confidence.LOW else row.error_class
         shown = winner.view if winner else _shown(judgement)
         signal = shown.signal if shown else None
@@ -175,6 +177,20 @@ def _code(evidence: Evidence, judgement: Judgement, hint: TimingHint | None) -> 
         because.append(f"{rule.far_code} because the hint is more than {FAR} away")
         return rule.far_code, tuple(because)
     return rule.code, tuple(because)
+
+
+def _is_beside_the_point(judgement: Judgement) -> bool:
+    """Whether a line of standard error decides, where others speak too, although the runtime reports a failed request.
+
+    That request was refused with a status for a reason that no rule knows; the line may be any tool server's.
+    """
+    winner = judgement.winner
+    if winner is None or winner.view.channel is not Channel.STDERR:
+        return False
+    return any(
+        r.view.channel is not Channel.STDERR and not r.matches and (r.view.status or 0) >= _ERROR_STATUS
+        for r in judgement.readings
+    )
 
 
 def _fallback(evidence: Evidence, readings: Sequence[Reading]) -> Code:

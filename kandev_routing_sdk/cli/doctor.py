@@ -254,7 +254,7 @@ def _walk(explain: Any, profile_id: str) -> tuple[bool, str]:  # noqa: ANN401  #
     parts = [
         # a concrete profile's own id stands before the sentence already
         ("" if e.profile_id == profile_id else f"{e.profile_id}: ")
-        + ("can be launched" if _launchable(e.reason) else e.detail)
+        + (f"can be launched ({e.transport})" if _launchable(e.reason) else e.detail)
         for e in found.walk
     ]
     return any(_launchable(e.reason) for e in found.walk), "; ".join(parts)

@@ -13,6 +13,7 @@ from kandev_routing_sdk.cli.output import note, print_json, print_text, table
 
 if TYPE_CHECKING:
     from kandev_routing_sdk.results import Explanation
+    from kandev_routing_sdk.route.select import WalkEntry
 
 EPILOGUE: Final = examples(
     "kandev-routing explain frontier",
@@ -60,7 +61,7 @@ def _walk(found: Explanation, words: dict[str, str]) -> None:
         (
             str(entry.position + 1),
             entry.profile_id,
-            ", ".join(f for f in (entry.family, entry.provider_id, entry.model_id) if f),
+            _agent(entry),
             entry.reason,
             verdict_words(entry, now),
             words.get(entry.profile_id, ""),
@@ -69,6 +70,11 @@ def _walk(found: Explanation, words: dict[str, str]) -> None:
     ]
     styles = ["green" if e.chosen else "" if e.eligible else "yellow" for e in found.walk]
     table(("#", "candidate", "agent", "verdict", "why", "when it fails"), rows, styles)
+
+
+def _agent(entry: WalkEntry) -> str:
+    family = entry.family if entry.transport is None else f"{entry.family} ({entry.transport})"
+    return ", ".join(part for part in (family, entry.provider_id, entry.model_id) if part)
 
 
 def _conclusion(found: Explanation) -> None:

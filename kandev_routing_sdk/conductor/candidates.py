@@ -55,6 +55,7 @@ def _view(position: int, candidate: Candidate, found: Prepared | Unlaunchable) -
         common,
         family=found.profile.family,
         keys=found.keys,
+        transport=found.plan.transport,
         provider_id=found.identity.provider_id,
         model_id=found.identity.model_id,
     )

@@ -29,6 +29,7 @@ from kandev_routing_sdk.types import AttemptOutcome, Phase
 
 MAX_TEXT_CHARS: Final = 4 * 1024 * 1024
 """How much of an answer is kept; more is cut, and observation is then incomplete."""
+_MAX_NAME: Final = 200
 _MAX_TOKENS: Final = 2**53 - 1
 """What every JSON reader and every database can hold; no turn uses more."""
 
@@ -177,14 +178,16 @@ class TurnRecord:
         self._collector.add(signal if signal.phase else signal.model_copy(update={"phase": self.phase}))
 
     def session(self, native_session_id: str, model: str | None = None) -> None:
-        """The agent's own session id."""
+        """The agent's own session id; one that is longer than any id is none."""
+        if len(native_session_id) > _MAX_NAME:
+            return
         if native_session_id != self._told.native_session_id:
             self._told.native_session_id = native_session_id
             self._emit(SessionStarted(native_session_id, model))
 
     def served_model(self, model: str) -> None:
         """The model that really answered (R-CON-9)."""
-        self._told.model = model
+        self._told.model = self._name(model)
 
     def usage(self, input_tokens: int, output_tokens: int) -> None:
         """Tokens used so far in this turn; a number that cannot be one is brought into bounds."""
@@ -206,13 +209,14 @@ class TurnRecord:
         """The agent says that the turn is done. Not believed after a failure."""
         if self._told.outcome is AttemptOutcome.FAILED:
             return
-        self._told.outcome, self._told.stop_reason = AttemptOutcome.SUCCESS, stop_reason
+        self._told.outcome, self._told.stop_reason = AttemptOutcome.SUCCESS, self._name(stop_reason)
 
     def failed(self, stop_reason: str | None = None) -> None:
         """The turn failed. A failure is never turned back into a success; why a turn was given up stays."""
         if self.over:
             return
-        self._told.outcome, self._told.stop_reason = AttemptOutcome.FAILED, stop_reason
+        self._told.outcome = AttemptOutcome.FAILED
+        self._told.stop_reason = None if stop_reason is None else self._name(stop_reason)
 
     def abandoned(self, stop_reason: str) -> None:
         """The agent will never end this turn by itself: it failed, and its process is ended now (R-CON-9).
@@ -228,6 +232,10 @@ class TurnRecord:
         self._told.outcome, self._told.stop_reason = AttemptOutcome.CANCELLED, "cancelled"
 
     # What is known ------------------------------------------------------------------------------------------------------
+
+    def _name(self, text: str) -> str:
+        """Return a word of the agent's as it may be kept: clean and short (R-EVI-2, R-EVI-5)."""
+        return self._cleaner.text(text[:_MAX_NAME])
 
     @property
     def effects(self) -> Effects:

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 from kandev_routing_sdk.circuits import Circuit, ResourceKey, admission
 from kandev_routing_sdk.policy import PolicyDocument
 from kandev_routing_sdk.route.model import Round, Trigger
+from kandev_routing_sdk.types import Transport
 
 
 class Verdict(StrEnum):
@@ -51,6 +52,7 @@ class CandidateView:
     """Why it cannot be launched: a stable word (``missing``, ``incompatible``, ``cross_scope``, ``not_launchable``, …) and one
     sentence."""
     policy: PolicyDocument = field(default_factory=PolicyDocument)
+    transport: Transport | None = None
     provider_id: str | None = None
     model_id: str | None = None
 
@@ -71,6 +73,8 @@ class WalkEntry:
     """When the obstacle may be gone by itself; None when it will not."""
     scope: str | None = None
     code: str | None = None
+    transport: Transport | None = None
+    """How it would be driven, if that could be found out."""
     provider_id: str | None = None
     model_id: str | None = None
     keys: tuple[str, ...] = ()
@@ -88,6 +92,7 @@ class WalkEntry:
             "until": None if self.until is None else self.until.isoformat(),
             "scope": self.scope,
             "code": self.code,
+            "transport": self.transport,
             "provider_id": self.provider_id,
             "model_id": self.model_id,
             "keys": list(self.keys),
@@ -269,6 +274,7 @@ def _entry(candidate: CandidateView, found: _Found, *, eligible: bool = False, c
         until=found.until,
         scope=found.scope,
         code=found.code,
+        transport=candidate.transport,
         provider_id=candidate.provider_id,
         model_id=candidate.model_id,
         keys=tuple(key.key for key in candidate.keys),

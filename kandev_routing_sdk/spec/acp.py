@@ -12,7 +12,7 @@ from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.spec.adapter import AcpFrame, AgentEvent, Exited, StderrLine
 from kandev_routing_sdk.spec.answer import StreamedAnswer
-from kandev_routing_sdk.types import Channel
+from kandev_routing_sdk.types import AttemptOutcome, Channel
 
 Frame = Mapping[str, JsonValue]
 
@@ -45,10 +45,11 @@ class StandardAcpExtractor:
     Everything that a frame may mean is taken for granted to be hostile: any field may be missing or of another type.
 
     ``credential_kinds``: what ``_auth/status_update`` may say without contradicting the launch's descriptor; None: anything.
+    ``silent_retries``: the agent tries again in mid-answer without saying so.
     """
 
-    def __init__(self, *, credential_kinds: Collection[str] | None = None) -> None:
-        self.answer: Final = StreamedAnswer()
+    def __init__(self, *, credential_kinds: Collection[str] | None = None, silent_retries: bool = False) -> None:
+        self.answer: Final = StreamedAnswer(silent_retries=silent_retries)
         """The text of the answer; adapters call its ``retry`` where their agent says that it tries again."""
         self._titles: dict[str, str] = {}
         """The tools that were shown, by id."""
@@ -78,8 +79,10 @@ class StandardAcpExtractor:
 
     def on_usage(self, update: Frame, turn: TurnRecord) -> None:
         """A ``usage_update``: how full the context is, not what the turn used; it comes when a try is over."""
-        del update
+        used = update.get("used")
         turn.acknowledged()
+        if turn.outcome is AttemptOutcome.FAILED and isinstance(used, (int, float)) and used > 0:
+            turn.incomplete()  # something had begun after all (R-SAFE-6)
 
     def on_unknown_update(self, kind: str, update: Frame, turn: TurnRecord) -> None:
         """A kind that nobody told us of: it may be an effect (R-SAFE-1)."""
@@ -174,7 +177,7 @@ class StandardAcpExtractor:
         if request == "session/prompt":
             turn.acknowledged()
             self.finish(turn)
-        if "error" in message or "result" not in message:
+        if message.get("error") is not None or "result" not in message:
             self.on_error(request, as_object(message.get("error")), turn)
         elif request == "session/prompt":
             result = as_object(message.get("result"))

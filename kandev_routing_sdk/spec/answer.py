@@ -1,8 +1,8 @@
 """The text of an answer that comes in pieces: each message apart from the one before, and what a retry says again shown once.
 
 Agents that try again in mid-answer say its beginning again (R-CON-9). Where the agent announces a try, that is all it takes.
-Where it does not, the same words under the same message id are a retry only if they cannot well be an honest repetition: text
-that is shown twice is a blemish, text that is lost is a wrong answer.
+Of an agent that is known to try again without a word, the same words under the same message id are taken for a retry if they
+cannot well be an honest repetition: text that is shown twice is a blemish, text that is lost is a wrong answer.
 """
 
 from __future__ import annotations
@@ -97,9 +97,10 @@ class _Message:
 
 
 class StreamedAnswer:
-    """Decides what of each piece is to be shown."""
+    """Decides what of each piece is to be shown. ``silent_retries``: the agent may try again without saying so."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, silent_retries: bool = False) -> None:
+        self._silent_retries = silent_retries
         self._messages: dict[str, _Message] = {}
         self._current: str | None = None
         """The message that is being said; None: the next piece begins one."""
@@ -110,7 +111,7 @@ class StreamedAnswer:
     def cut(self) -> str:
         """Something else happened: what comes next is another message, or another part of this one. Returns what was held back."""
         held = self.rest()
-        self._current = None
+        self._current = self._last = None
         return held
 
     def retry(self) -> None:
@@ -125,7 +126,7 @@ class StreamedAnswer:
             held = self._begin(message_id)
             self._current, self._apart = message_id, self._shown
         message = self._messages[message_id]
-        if message_id or message.announced or message.held:
+        if (message_id and self._silent_retries) or message.announced or message.held:
             shown, goes_on = message.piece(text)
         else:
             shown, goes_on = message.new(text), False
@@ -139,7 +140,7 @@ class StreamedAnswer:
         """Turn to a message; return what was held back of the others, for they are over."""
         if self._tried_again and self._last is not None:
             self._tried_again = False
-            self._messages[message_id] = self._last
+            self._messages = {message_id: self._last}  # nothing before it is ever tried again
             self._last.begin_retry()
             return ""
         held = self.rest()

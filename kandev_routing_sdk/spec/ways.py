@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Final, NamedTuple
 
-from kandev_routing_sdk.errors import ExecutableNotFound
+from kandev_routing_sdk.errors import ExecutableNotFound, LaunchError
 from kandev_routing_sdk.profiles import ConcreteProfile
 from kandev_routing_sdk.spec.adapter import FoundAgent, LaunchRequest
 from kandev_routing_sdk.spec.executables import find_executable, require_executable
@@ -46,6 +46,7 @@ def choose_way(request: LaunchRequest, ways: Sequence[LaunchWay]) -> ChosenWay:
 
     Raises:
         ExecutableNotFound: nothing is there to launch; the message says what to do.
+        LaunchError: transport and command contradict each other.
     """
     way = _way_of(request, ways)
     command = request.profile.command
@@ -84,6 +85,7 @@ def _way_of(request: LaunchRequest, ways: Sequence[LaunchWay]) -> LaunchWay:
     if wanted is not None:
         for way in ways:
             if way.transport is wanted:
+                _agree(request.profile, way, ways)
                 return way
         known = " or ".join(way.transport for way in ways)
         raise ExecutableNotFound(
@@ -93,6 +95,16 @@ def _way_of(request: LaunchRequest, ways: Sequence[LaunchWay]) -> LaunchWay:
         return _named_by(command, request.profile.family, ways)
     installed = (way for way in ways if find_executable(way.command[0], request.environ, request.cwd))
     return next(installed, ways[0])
+
+
+def _agree(profile: ConcreteProfile, way: LaunchWay, ways: Sequence[LaunchWay]) -> None:
+    command = profile.command or ()
+    other = max(ways, key=lambda each: _likeness(command, each))
+    if _likeness(command, other) > _likeness(command, way):
+        raise LaunchError(
+            f"profile {profile.id!r} has transport = {way.transport.value!r}, but its command names what speaks "
+            f"{other.transport}; correct one of them"
+        )
 
 
 def _named_by(command: Sequence[str], family: str, ways: Sequence[LaunchWay]) -> LaunchWay:

@@ -284,6 +284,7 @@ def test_the_walk_is_plain_json() -> None:
         "until": "2026-01-02T03:05:05+00:00",
         "scope": "account",
         "code": "quota_limited",
+        "transport": None,
         "provider_id": "acme",
         "model_id": "m",
         "keys": ["a"],

@@ -12,7 +12,7 @@ PIECES = ["Partial answer, ", "still going ", "and then"]
 
 
 def shown(*pieces: str) -> str:
-    text = StreamedAnswer()
+    text = StreamedAnswer(silent_retries=True)
     return "".join([*(text.piece("msg", piece) for piece in pieces), text.rest()])
 
 
@@ -47,7 +47,7 @@ def test_messages_are_told_apart_and_one_without_an_id_is_always_shown() -> None
 
 
 def test_only_the_last_messages_are_remembered_and_none_loses_its_text() -> None:
-    text = StreamedAnswer()
+    text = StreamedAnswer(silent_retries=True)
     shown_pieces = [text.piece("first", "well, "), text.piece("first", "well, ")]
     shown_pieces += [text.piece(f"msg_{number}", "x") for number in range(20)]
     assert "well, well, " + "x" * 20 == "".join([*shown_pieces, text.rest()]).replace("\n\n", "")
@@ -82,7 +82,7 @@ def test_what_comes_after_a_tool_or_a_thought_stands_apart() -> None:
 
 
 def test_what_is_held_back_is_shown_before_something_else_happens() -> None:
-    text = StreamedAnswer()
+    text = StreamedAnswer(silent_retries=True)
     assert ["ha ", "", "ha ", "\n\nHello"] == [
         text.piece("a", "ha "),
         text.piece("a", "ha "),
@@ -123,7 +123,7 @@ def test_announced_retries_that_break_off_one_after_the_other() -> None:
 
 
 def test_messages_that_take_turns_keep_their_order() -> None:
-    text = StreamedAnswer()
+    text = StreamedAnswer(silent_retries=True)
     said = [text.piece(*pair) for pair in (("a", "Hello there"), ("b", "B text"), ("a", "Hello"), ("b", "more"))]
     assert "Hello there\n\nB text\n\nHello\n\nmore" == "".join([*said, text.rest()])
 
@@ -131,3 +131,16 @@ def test_messages_that_take_turns_keep_their_order() -> None:
 @given(st.lists(st.sampled_from(["aaaa", "bbbb", "cc", "dddd "]), max_size=12))
 def test_no_piece_is_shown_that_was_not_said(pieces: list[str]) -> None:
     assert len(shown(*pieces)) <= len("".join(pieces))
+
+
+def test_an_agent_that_announces_its_retries_may_repeat_itself() -> None:
+    text = StreamedAnswer()
+    pieces = ["Hello", ",", " world", "!\n"] * 3 + ["Done"]
+    assert "".join(pieces) == "".join(text.piece("m", piece) for piece in pieces)
+
+
+def test_what_was_said_before_a_tool_is_no_part_of_a_later_try() -> None:
+    text = StreamedAnswer()
+    said = [text.piece("a", "Done."), text.cut()]
+    text.retry()
+    assert "Done.\n\nDone." == "".join([*said, text.piece("b", "Done."), text.rest()])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kandev_routing_sdk.errors import ExecutableNotFound
+from kandev_routing_sdk.errors import ExecutableNotFound, LaunchError
 from kandev_routing_sdk.profiles import ConcreteProfile
 from kandev_routing_sdk.spec import LaunchRequest, LaunchWay, Transport, asked_transport, choose_way, discovered
 
@@ -78,6 +78,23 @@ def test_a_command_that_names_a_way_is_driven_that_way(
         program(bin_folder, name)
     ways = (BEST, OWN) if "acp" in command or command[0] == "bolt" else (BEST, OTHER)
     assert expected == choose_way(request(bin_folder, command=command), ways).transport
+
+
+@pytest.mark.parametrize(
+    ("transport", "command", "ways"),
+    [
+        (Transport.ACP, ("bolt",), (BEST, OTHER)),
+        (Transport.HEADLESS, ("bolt-acp",), (BEST, OTHER)),
+        (Transport.HEADLESS, ("bolt", "acp"), (BEST, OWN)),
+    ],
+)
+def test_a_transport_that_the_command_contradicts_is_refused(
+    bin_folder: Path, transport: Transport, command: tuple[str, ...], ways: tuple[LaunchWay, ...]
+) -> None:
+    for name in ("bolt", "bolt-acp"):
+        program(bin_folder, name)
+    with pytest.raises(LaunchError, match=r"'p' has transport = .* but its command names what speaks .*; correct one"):
+        choose_way(request(bin_folder, transport=transport, command=command), ways)
 
 
 def test_a_wrapper_is_taken_to_wrap_the_agent_itself(bin_folder: Path) -> None:

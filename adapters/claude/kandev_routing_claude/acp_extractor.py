@@ -56,7 +56,9 @@ _MAX_NOTICE: Final = 300
 _NOTICES: Final = frozenset({"informational", "mcpServerStatus"})
 """Kinds of messages that claude-agent-acp marks as its own."""
 _SAID_STATUS: Final = re.compile(r"\bAPI Error: (\d{3})\b|\brejected \((\d{3})\)")
-_LIMIT: Final = re.compile(r"(?i)\byou(?:['’]ve| have) (?:hit|reached) your\b|\bout of (?:extra )?usage\b")
+_LIMIT: Final = re.compile(
+    r"(?i)\byou(?:['’]ve| have) (?:hit|reached) your\b|\bout of (?:extra )?usage\b|\(not your usage limit\)"
+)
 _REFUSALS: Final = frozenset(
     {
         "account_on_hold",
@@ -310,7 +312,7 @@ def _refused_before_response(code: int | None, kind: str, words: str) -> bool:
     if code == _AUTH_REQUIRED or kind in _REFUSALS:
         return True
     if kind == "rate_limit" and _LIMIT.search(words):
-        return True
+        return True  # inside an open stream, `usage_update` would have told that a response had begun
     return _SAID_STATUS.search(words) is not None or never_connected(words)
 
 

@@ -27,9 +27,19 @@ from kandev_routing_sdk.spec import (
     json_event,
 )
 
+_OF_THE_SESSION: Final = frozenset(
+    {"status", "compact_boundary", "hook_started", "hook_progress", "hook_response", "model_fallback", "informational"}
+)
+"""Events of the ``system`` that tell of no work."""
+_TOOL_HOOKS: Final = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure"})
 _TOOL_USES: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _QUIET_DELTAS: Final = frozenset({"input_json_delta", "signature_delta", "citations_delta", "compaction_delta"})
 _HARMLESS: Final = frozenset({"auth_status", "control_response", "keep_alive", "prompt_suggestion"})
+
+
+def _hook_of(event: Event) -> str:
+    """The moment that a hook ran at: ``PreToolUse`` of ``PreToolUse:Bash``."""
+    return (as_str(event.get("hook_event")) or as_str(event.get("hook_name")) or "").partition(":")[0]
 
 
 class ClaudeExtractor:
@@ -98,6 +108,8 @@ class ClaudeExtractor:
                     turn.session(session, as_str(event.get("model")))
             case "api_retry":
                 self._watch.api_retry(event, turn)
+            case subtype if subtype not in _OF_THE_SESSION or _hook_of(event) in _TOOL_HOOKS:
+                turn.incomplete()  # a task of its own, a hook of a tool, or an event of a newer Claude
 
     def _assistant(self, event: Event, turn: TurnRecord) -> None:
         if is_notice(event):
@@ -212,6 +224,8 @@ class ClaudeExtractor:
         self._watch.answered()
         self._opened = True
         turn.acknowledged()
+        if self._failed:
+            turn.incomplete()  # something had begun after all (R-SAFE-6)
 
     def _say(self, turn: TurnRecord, text: str) -> None:
         if text:

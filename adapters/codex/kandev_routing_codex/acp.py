@@ -12,7 +12,7 @@ from collections.abc import Collection
 from typing import Final
 
 from kandev_routing_codex.failures import Reconnects, doubtful, error_info, failure_signal, keep, text_of
-from kandev_routing_codex.wording import retry_of
+from kandev_routing_codex.wording import known_whole, retry_of
 from kandev_routing_sdk.spec import (
     AcpFrame,
     AgentEvent,
@@ -129,7 +129,9 @@ class CodexAcpExtractor(TypedFailureExtractor):
     def _try(self, message: str, cause: Signal, turn: TurnRecord) -> None:
         self.answer.retry()
         self._last_try = cause
-        self._doubtful = self._doubtful or doubtful(cause)
+        words = cause.text or ""
+        unknown = bool(words) and retry_of(words) is None and not known_whole(words)
+        self._doubtful = self._doubtful or unknown or doubtful(cause)
         self._reconnects.receive(message, cause, turn)
 
     def on_typed_warning(self, failure: TypedFailure, turn: TurnRecord) -> None:
@@ -157,6 +159,9 @@ class CodexAcpExtractor(TypedFailureExtractor):
     def on_stop(self, reason: str, result: Frame, turn: TurnRecord) -> None:
         """The prompt's response: a success only if the thread is not in error."""
         self._served(result, turn)
+        quota = as_object(as_object(result.get("_meta")).get("quota"))
+        spent = (as_object(result.get("usage")), as_object(quota.get("token_count")))
+        self._doubtful = self._doubtful or any(_is_positive(n) for counts in spent for n in counts.values())
         super().on_stop(reason, result, turn)
         if self._system_error and turn.outcome == "success":
             cause = self._cause or self._last_try
@@ -216,3 +221,7 @@ class CodexAcpExtractor(TypedFailureExtractor):
         for entry in used if isinstance(used, list) else []:
             if model := as_text(as_object(entry).get("model")):
                 turn.served_model(model)
+
+
+def _is_positive(number: JsonValue) -> bool:
+    return isinstance(number, (int, float)) and not isinstance(number, bool) and number > 0

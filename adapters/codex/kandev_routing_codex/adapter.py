@@ -11,7 +11,7 @@ from kandev_routing_codex.acp_launch import PROVIDER, SIGN_IN, acp_launch, given
 from kandev_routing_codex.binding import ACCESS_TOKEN, API_KEY, Resolved, codex_home, resolve
 from kandev_routing_codex.config import Config, read_config
 from kandev_routing_codex.extractor import CodexExtractor
-from kandev_routing_codex.launch import INHERITS, MCP_SECRETS, environment, headless_argv
+from kandev_routing_codex.launch import INHERITS, MCP_SECRETS, environment, headless_argv, with_tool_log
 from kandev_routing_codex.settings import config_arguments, is_bounded, named_model, provider_of
 from kandev_routing_codex.validation import first_problem, problems
 from kandev_routing_codex.ways import WAYS
@@ -68,9 +68,11 @@ class CodexAdapter(AgentAdapter):
         provider = (request.environ.get(PROVIDER) if over_acp else None) or provider_of(config, profile)
         environ, named_secrets = environment(request, config, provider)
         resolved = _resolve(request, environ, config, provider, over_acp=over_acp)
-        argv, acp = headless_argv(way.argv, request, config, provider), AcpSettings()
         if over_acp:
             argv, environ, acp = acp_launch(way.argv, request, environ, config, provider)
+        else:
+            argv, acp = headless_argv(way.argv, request, config, provider), AcpSettings()
+            environ = with_tool_log(environ)
         return LaunchPlan(
             transport=way.transport,
             argv=argv,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -23,6 +24,9 @@ from kandev_routing_sdk.spec import (
 Event = Mapping[str, JsonValue]
 
 _GAP: Final = "\n\n"
+_TOOL_LOG: Final = re.compile(r"\bstream_events_utils: ToolCall: (\w{1,64})")
+"""A line of Codex's log: it tells of every tool, also of those that its events keep quiet about (a command that its sandbox refused
+something is one)."""
 _NOISE: Final = ("Reading additional input from stdin",)
 _OWN_ERROR: Final = "ERROR: "
 
@@ -32,6 +36,8 @@ class CodexExtractor:
 
     def __init__(self) -> None:
         self._tools: set[str] = set()
+        self._logged: list[str] = []
+        """The tools of which the log tells."""
         self._unfinished: dict[str, str] = {}
         """Text of messages that were begun, by item."""
         self._shown = False
@@ -59,6 +65,8 @@ class CodexExtractor:
         match event:
             case StdoutLine(text=line, truncated=False):
                 self._stdout(line, turn)
+            case StderrLine(text=line) if called := _TOOL_LOG.search(line):
+                self._logged.append(called[1])
             case StderrLine(text=line) if line.strip() and not line.startswith(_NOISE):
                 turn.signal(Signal(channel=Channel.STDERR, text=line))
             case Exited():
@@ -103,7 +111,9 @@ class CodexExtractor:
         if isinstance(usage, dict):
             turn.usage(_int(usage.get("input_tokens")), _int(usage.get("output_tokens")))
         turn.acknowledged()
-        if not self._failed:
+        if self._failed:
+            turn.incomplete()  # something had begun after all (R-SAFE-6)
+        else:
             turn.succeeded("end_turn")
 
     def _turn_failed(self, event: Event, turn: TurnRecord) -> None:
@@ -111,6 +121,7 @@ class CodexExtractor:
         message = _str(error.get("message")) if isinstance(error, dict) else _str(error)
         self._ended = self._failed = True
         self._flush(turn)
+        self._own_up(turn)
         turn.acknowledged()
         pending, self._pending = self._pending, None
         if pending is not None and not message:
@@ -193,6 +204,7 @@ class CodexExtractor:
 
     def _exited(self, turn: TurnRecord) -> None:
         self._flush(turn)
+        self._own_up(turn)  # the log may be read after the event that ended the turn
         if self._ended:
             return
         pending, self._pending = self._pending, None
@@ -203,6 +215,14 @@ class CodexExtractor:
         turn.failed("no_result")
 
     # What they mean -------------------------------------------------------------------------------------------------------
+
+    def _own_up(self, turn: TurnRecord) -> None:
+        """Mark the tools that no event told of (R-SAFE-1)."""
+        hidden = self._logged[len(self._tools) :]
+        for number, name in enumerate(hidden):
+            self._tools.add(f"log-{number}")
+            turn.tool_call("", name)
+            turn.tool_result("", ok=None)
 
     def _say(self, text: str, turn: TurnRecord) -> None:
         if text:

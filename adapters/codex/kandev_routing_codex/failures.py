@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from kandev_routing_codex.wording import before_response, broken_off, retry_of, status_of
+from kandev_routing_codex.wording import broken_off, known_whole, retry_of, status_of
 from kandev_routing_sdk.spec import Channel, Frame, JsonValue, Signal, TurnRecord, as_text
 
 PATIENCE: Final = 5
@@ -65,7 +65,7 @@ def doubtful(signal: Signal) -> bool:
     words = signal.text or ""
     info = signal.data.get("codexErrorInfo") if isinstance(signal.data, Mapping) else None
     in_stream = info == _IN_STREAM or (isinstance(info, Mapping) and _IN_STREAM in info)
-    return broken_off(words) or (in_stream and not before_response(words))
+    return broken_off(words) or (in_stream and not known_whole(words))
 
 
 class Reconnects:

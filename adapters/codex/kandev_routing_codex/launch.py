@@ -20,6 +20,7 @@ from kandev_routing_sdk.spec import JsonValue, LaunchRequest
 
 MCP_SECRETS: Final = ("env", "http_headers", "headers", "oauth.client_secret")
 """Where an MCP server has secrets; headless they travel on the command line."""
+TOOL_LOG: Final = "codex_core::stream_events_utils=info"
 INHERITS: Final = ("CODEX_*", "OPENAI_ORGANIZATION", "OPENAI_PROJECT")
 _OF_ANOTHER_SESSION: Final = frozenset({"CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CODEX_THREAD_ID"})
 
@@ -66,3 +67,8 @@ def environment(request: LaunchRequest, config: Config, provider: str | None) ->
         if request.full_environ.get(name)
     }
     return {"RUST_LOG": "error"} | environ | named, frozenset(value for value in named.values())
+
+
+def with_tool_log(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a headless Codex: its log names each tool, also those that its events keep quiet about."""
+    return {**environ, "RUST_LOG": f"{environ['RUST_LOG']},{TOOL_LOG}"}

@@ -80,6 +80,11 @@ def before_response(message: str) -> bool:
     return _BEFORE_RESPONSE.match(message) is not None
 
 
+def known_whole(message: str) -> bool:
+    """Whether the sentence is a known one of a request that was refused, or of a response that failed as a whole."""
+    return before_response(message) or _DISCONNECTED.match(message) is not None
+
+
 def broken_off(message: str) -> bool:
     """Whether the sentence says that a response ended in the middle, or does not say how it ended."""
     if message.lower().startswith("stream disconnected"):

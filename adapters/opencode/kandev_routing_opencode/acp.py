@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from kandev_routing_opencode.failure import structured
+from kandev_routing_opencode.failure import DUMP, structured
 from kandev_routing_sdk.spec import (
     AcpFrame,
     AgentEvent,
@@ -22,8 +22,6 @@ from kandev_routing_sdk.spec import (
 _NO_LOGIN: Final = -32000
 """There is no key or login to ask the provider with."""
 _PREFIX: Final = "Internal error: "
-_DUMP: Final = "Error handling "
-"""What a dump of the failed request begins with on standard error: with the user's prompt in it."""
 _TOOL_UPDATES: Final = frozenset({"tool_call", "tool_call_update"})
 _SAYS: Final = frozenset({"agent_message_chunk", "agent_thought_chunk"})
 _MAX_MESSAGES: Final = 4
@@ -49,7 +47,7 @@ class OpenCodeAcpExtractor(StandardAcpExtractor):
     """
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(silent_retries=True)
         self._messages: set[str] = set()
         """Messages since a tool was last used."""
         self._tries = 0
@@ -109,7 +107,7 @@ class OpenCodeAcpExtractor(StandardAcpExtractor):
 
     def on_stderr(self, text: str, turn: TurnRecord) -> None:
         """A line of standard error; nothing of a dumped request, nor of what follows it, is evidence."""
-        self._dumped = self._dumped or text.lstrip().startswith(_DUMP)
+        self._dumped = self._dumped or text.lstrip().startswith(DUMP)
         if not self._dumped:
             super().on_stderr(text, turn)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kandev_routing_opencode.failure import Failure, failure_of
+from kandev_routing_opencode.failure import DUMP, Failure, failure_of
 from kandev_routing_opencode.steps import REFUSALS, StepCounter
 from kandev_routing_sdk.spec import (
     AgentEvent,
@@ -47,6 +47,7 @@ class OpenCodeExtractor:
         """Whether a finished answer followed an error; the exit code tells of the error all the same."""
         self._denied: set[str] = set()
         """What OpenCode asked leave for, with nobody there to give it."""
+        self._dumped = False
         self._failures: list[Failure] = []
         """Errors that no finished answer has followed yet."""
         self._handlers: Final[Mapping[str, Callable[[Event, TurnRecord], None]]] = {
@@ -91,7 +92,8 @@ class OpenCodeExtractor:
             turn.signal(Signal(channel=Channel.ASSISTANT_TEXT, text=line))
 
     def _stderr(self, line: str, turn: TurnRecord) -> None:
-        if not line.strip():
+        self._dumped = self._dumped or line.lstrip().startswith(DUMP)
+        if not line.strip() or self._dumped:
             return
         if asked := _ASKED.match(line):
             self._denied.add(asked[1])

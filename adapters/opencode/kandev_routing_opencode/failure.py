@@ -10,6 +10,8 @@ from typing import Final
 
 from kandev_routing_sdk.spec import Channel, JsonValue, Signal, as_object, as_text, json_event
 
+DUMP: Final = "Error handling "
+"""What a dump of the failed request begins with on standard error: with the user's prompt in it."""
 _ERROR_STATUS: Final = 400
 _MAX_BODY: Final = 64 * 1024
 _KEPT_HEADERS: Final = (

@@ -200,7 +200,7 @@ def test_a_tool_shows_before_the_failure(turn: Turn) -> None:
 
 def test_partial_text_is_shown_once_though_it_is_tried_again(turn: Turn) -> None:
     pieces = [chunk(words, MODEL) for words in ("Partial answer, ", "still going ", "and then")]
-    report = reported(turn.feed(*pieces, *pieces, chunk(REFUSED), refused()))
+    report = reported(turn.feed(*pieces, retry(None), *pieces, chunk(REFUSED), refused()))
     assert ("Partial answer, still going and then", False) == (report.text, report.effects.complete)
 
 

@@ -199,3 +199,28 @@ def test_words_of_the_model_and_noise_are_no_evidence(turn: Turn) -> None:
 def test_what_proves_that_no_response_began(message: str, proven: bool) -> None:
     """R-SAFE-7: Codex gives a refusal's body as it came, and asks nobody with a token that it cannot renew."""
     assert proven is before_response(message)
+
+
+TOOL_LINE = "2026-11-30T09:57:08Z  INFO codex_core::stream_events_utils: ToolCall: exec_command thread_id=01a2"
+REFUSAL = "unexpected status 529 <unknown status code>: Overloaded"
+
+
+@pytest.mark.parametrize("late", [False, True])
+def test_a_tool_that_only_the_log_tells_of_is_work(turn: Turn, late: bool) -> None:
+    """R-SAFE-1: a command that the sandbox refused something has no item; its effects are real."""
+    failed = {"type": "turn.failed", "error": {"message": REFUSAL}}
+    told = StderrLine(TOOL_LINE)
+    turn.feed(THREAD, {"type": "turn.started"}, *((failed, told) if late else (told, failed)))
+    report = turn.exit(1)
+    assert report.effects.tool_effect
+    assert REFUSAL in [signal.text for signal in report.evidence.signals]
+    assert not any("ToolCall" in (signal.text or "") for signal in report.evidence.signals)
+
+
+def test_a_tool_that_the_events_tell_of_is_shown_once(turn: Turn) -> None:
+    item = {"id": "item_0", "type": "command_execution", "command": "ls", "status": "completed"}
+    turn.feed(
+        THREAD, StderrLine(TOOL_LINE), {"type": "item.started", "item": item}, {"type": "item.completed", "item": item}
+    )
+    turn.feed({"type": "turn.failed", "error": {"message": REFUSAL}}).exit(1)
+    assert 1 == len(turn.of(ToolCall))

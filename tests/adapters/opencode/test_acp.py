@@ -147,7 +147,8 @@ def test_what_retries_say_again_is_shown_once(catalogue: Catalogue) -> None:
 
 
 def test_text_that_is_not_shown_again_is_output_all_the_same(turn: OpenCodeTurn, catalogue: Catalogue) -> None:
-    report = turn.feed(chunk("Half an answer, "), chunk("Half an answer, "), failed("Overloaded")).record.report(WHEN)
+    pieces = [chunk("Half an "), chunk("answer, ")]
+    report = turn.feed(*pieces, *pieces, failed("Overloaded")).record.report(WHEN)
     assert ("Half an answer, ", True) == (report.text, report.effects.output)
     assert not safe(report, catalogue)
 
