@@ -213,6 +213,20 @@ def test_codex_tries_once_at_a_provider_of_ones_own(machine: Machine) -> None:
     assert 1 == sum("request_max_retries" in argument for argument in own.argv)
 
 
+def test_codex_tries_once_at_a_provider_that_the_profile_has_as_a_table(machine: Machine) -> None:
+    """Codex lets a later table replace an earlier key, so the bounds come after it."""
+
+    def keys(**own: int) -> list[str]:
+        table = {"loop": {"name": "loop", "base_url": "https://x.example", **own}}
+        plan = machine.plan("codex", options={"model_provider": "loop", "model_providers": table})
+        return [*config_of(plan.argv)]
+
+    bounds = [key for key in keys() if key.startswith("model_providers.loop.")]
+    assert {"model_providers.loop.request_max_retries", "model_providers.loop.stream_max_retries"} <= {*bounds}
+    assert keys().index("model_providers") < keys().index(bounds[0])
+    assert "model_providers.loop.request_max_retries" not in keys(request_max_retries=2)
+
+
 def test_codex_tries_once_at_its_own_provider_too(machine: Machine) -> None:
     """Codex refuses to bound its built-in provider, so an equal one takes its place; a profile can have the original."""
     machine.file(".codex/config.toml", 'openai_base_url = "https://proxy.example/v1"\n')

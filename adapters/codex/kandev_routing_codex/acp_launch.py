@@ -91,9 +91,9 @@ def acp_launch(
         *((("approval_policy", "never"),) if sandbox == FULL_ACCESS else ()),
         *permission_settings(profile.model_copy(update={"permissions": _absolute(request)})),
         *quiet_settings(config),
-        *bounds(config, provider, key_variable=key),
     ]
-    own = [*chosen, *overrides(config_arguments(profile))]
+    # the bounds after a whole table of providers, which would replace them where the agent reads the command line
+    own = [*chosen, *overrides(config_arguments(profile)), *bounds(config, provider, key_variable=key)]
     values: dict[str, Any] = given_config(environ)
     if environ.get(PROVIDER):
         values = merged(values, {"model_provider": environ[PROVIDER]})

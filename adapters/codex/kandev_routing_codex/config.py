@@ -25,7 +25,7 @@ class Config:
 
     values: Table
     overridden: frozenset[str]
-    """Dotted keys that the profile's own command line sets."""
+    """Dotted keys that the profile's own command line sets, those within its tables too."""
     readable: bool = True
     """False: one of the files is there and cannot be understood, so nothing can be proven."""
     layers: tuple[tuple[Path | None, Table], ...] = ()
@@ -64,7 +64,14 @@ def read_config(home: Path, args: Sequence[str], given: Table | None = None, sys
     own = dict(overrides(args))
     layers += [(None, layer) for layer in (given or {}, *(nested(key, value) for key, value in own.items()))]
     readable = all(values is not None for _, values in read)
-    return Config(_together(layers), frozenset(own), readable, tuple(layers))
+    return Config(_together(layers), frozenset(_dotted(own)), readable, tuple(layers))
+
+
+def _dotted(values: Table, prefix: str = "") -> Iterator[str]:
+    for key, value in values.items():
+        yield f"{prefix}{key}"
+        if isinstance(value, Mapping):
+            yield from _dotted(value, f"{prefix}{key}.")
 
 
 def overrides(args: Sequence[str]) -> Iterator[tuple[str, Any]]:

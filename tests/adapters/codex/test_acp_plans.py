@@ -280,6 +280,20 @@ def test_the_built_in_provider_is_bounded_with_the_same_login(machine: Machine) 
     )
 
 
+def test_a_provider_that_the_profile_has_as_a_table_is_bounded_too(machine: Machine) -> None:
+    """Where the command line is read, a later table would replace an earlier bound."""
+
+    def plan(**own: int) -> LaunchPlan:
+        table = {"loop": {"name": "loop", "base_url": "https://x.example", **own}}
+        return over_acp(machine, options={"model_provider": "loop", "model_providers": table})
+
+    keys = [argument.split("=")[1] for argument in plan().argv if argument.startswith("--config=")]
+    assert keys.index("model_providers") < keys.index("model_providers.loop.request_max_retries")
+    assert 0 == config_of(plan())["model_providers"]["loop"]["request_max_retries"]
+    assert 2 == config_of(plan(request_max_retries=2))["model_providers"]["loop"]["request_max_retries"]
+    assert not any("loop.request_max_retries" in argument for argument in plan(request_max_retries=2).argv)
+
+
 def test_an_api_key_is_used_without_writing_it_to_the_login_file(machine: Machine) -> None:
     """The agent itself would store it in ``auth.json``, over whatever login is there."""
     plan = over_acp(machine, {"CODEX_API_KEY": KEY})
