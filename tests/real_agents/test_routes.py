@@ -77,6 +77,18 @@ def test_nothing_follows_a_tool_call(setup: Setup) -> None:
     assert () == setup.provider.model_requests("success")
 
 
+def test_a_command_that_the_sandbox_refused_something_is_work_too(setup: Setup) -> None:
+    """Codex tells of no such command in its events; its log does (R-SAFE-1)."""
+    setup.write(Agent("codex", "tool_then_overloaded", settings='mode = "workspace-write"'), Agent("claude"))
+    denied = "echo ran >> effect.txt; echo 'touch: x: Read-only file system' >&2; exit 1"
+    setup.provider.set("tool_then_overloaded", tool_command=denied)
+    document = setup.run()
+    assert ("action_required", 79) == (document["outcome"], document["exit_code"])
+    assert [("codex", "failed", "provider_overloaded", False)] == summary(document)
+    assert "ran\n" == (setup.work / "effect.txt").read_text()
+    assert () == setup.provider.model_requests("success")
+
+
 def test_both_limited_says_when_the_first_is_back(setup: Setup) -> None:
     """Exit 75 and the earliest reset; a second run asks nobody."""
     setup.write(Agent("claude", "plan_limit", auth="oauth"), Agent("codex", "usage_limit"))
