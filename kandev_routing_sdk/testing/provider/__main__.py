@@ -53,6 +53,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 _say(_line(record))
     except KeyboardInterrupt:
         _say("closed")
+    except OSError as problem:
+        sys.stderr.write(
+            f"error: port {options.port} cannot be listened on ({problem.strerror}); choose another --port\n"
+        )
+        return 1
     return 0
 
 
