@@ -25,6 +25,7 @@ from kandev_routing_sdk.spec.adapter import (
     StdoutLine,
 )
 from kandev_routing_sdk.spec.answer import StreamedAnswer
+from kandev_routing_sdk.spec.credentials import FoundCredential, host_variable
 from kandev_routing_sdk.spec.executables import find_executable, require_executable
 from kandev_routing_sdk.spec.hooks import GROUP, hookimpl, hookspec
 from kandev_routing_sdk.spec.lines import json_event
@@ -51,6 +52,7 @@ __all__ = [
     "Exited",
     "Extractor",
     "FoundAgent",
+    "FoundCredential",
     "Frame",
     "GROUP",
     "JsonValue",
@@ -86,6 +88,7 @@ __all__ = [
     "home_of",
     "hookimpl",
     "hookspec",
+    "host_variable",
     "json_event",
     "mcp_secrets",
     "place_of",

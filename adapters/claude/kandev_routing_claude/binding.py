@@ -13,9 +13,11 @@ from kandev_routing_claude.launch import listed
 from kandev_routing_claude.settings import Settings, read_settings
 from kandev_routing_sdk.spec import (
     CredentialBindingDescriptor,
+    FoundCredential,
     LaunchRequest,
     carries_login,
     home_of,
+    host_variable,
     place_of,
     upstream_of,
 )
@@ -77,13 +79,6 @@ KINDS: Final[Mapping[str, frozenset[str]]] = {
 in" of a token in the environment, which contradicts nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Credential:
-    mechanism: str
-    source_kind: str
-    locator: str
-
-
 class _Launch:
     """The environment as Claude will see it: the child's, then what its settings files set."""
 
@@ -112,10 +107,8 @@ class _Launch:
         if name in self.settings.env_source:
             file = self.settings.env_source[name]
             return None if file is None else ("settings", f"{self.place(file)}#env.{name}")
-        own = self.request.profile.env.get(name)
-        if isinstance(own, str):
-            return None
-        return "environment", name if own is None else own.secret.removeprefix("env:")
+        held = host_variable(self.request.profile, name)
+        return None if held is None else ("environment", held)
 
     def place(self, path: str | Path) -> str:
         """Return a path as a locator."""
@@ -139,10 +132,12 @@ def resolve(request: LaunchRequest, environ: Mapping[str, str]) -> Resolved:
         provider, scope, credential = _vertex(launch)
     else:
         provider, scope, credential = _messages(launch)
-    return Resolved(provider, _descriptor(request, credential, scope), model, launch.settings.default_mode)
+    return Resolved(
+        provider, credential.descriptor(request, scope) if credential else None, model, launch.settings.default_mode
+    )
 
 
-_Found = tuple[str | None, str | None, _Credential | None]
+_Found = tuple[str | None, str | None, FoundCredential | None]
 
 
 def _messages(launch: _Launch) -> _Found:
@@ -158,7 +153,7 @@ def _messages(launch: _Launch) -> _Found:
     return provider, scope, _messages_credential(launch)
 
 
-def _messages_credential(launch: _Launch) -> _Credential | None:
+def _messages_credential(launch: _Launch) -> FoundCredential | None:
     named = [("ANTHROPIC_AUTH_TOKEN", "auth_token"), ("ANTHROPIC_API_KEY", "api_key")]
     for name, mechanism in named:
         if (name != "ANTHROPIC_AUTH_TOKEN" or not launch.bare) and launch.get(name):
@@ -170,16 +165,16 @@ def _messages_credential(launch: _Launch) -> _Credential | None:
     if launch.get("CLAUDE_CODE_OAUTH_TOKEN"):
         return _from_variable(launch, "CLAUDE_CODE_OAUTH_TOKEN", "oauth")
     if sys.platform == "darwin" or (launch.config_dir / ".credentials.json").is_file():
-        return _Credential("oauth", "login_store", launch.place(launch.config_dir))
+        return FoundCredential("oauth", "login_store", launch.place(launch.config_dir))
     return None
 
 
-def _helper(launch: _Launch, file: str) -> _Credential | None:
+def _helper(launch: _Launch, file: str) -> FoundCredential | None:
     """What the helper that ``file`` names will print; nothing is proven where other variables may make it print another key."""
     elsewhere = [name for name, source in launch.settings.env_source.items() if source != file]
     given = (*launch.request.profile.env, *elsewhere)
     known = all(any(fnmatchcase(name, pattern) for pattern in _OWN) for name in given)
-    return _Credential("api_key", "helper", launch.place(file)) if file and known else None
+    return FoundCredential("api_key", "helper", launch.place(file)) if file and known else None
 
 
 def _bedrock(launch: _Launch) -> _Found:
@@ -193,7 +188,7 @@ def _bedrock(launch: _Launch) -> _Found:
     elif profile := launch.get("AWS_PROFILE"):  # it beats keys in the environment
         files = [launch.get(name) for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")]
         places = [launch.place(file) for file in files if file] or [launch.place(launch.home / ".aws")]
-        credential = _Credential("aws_profile", "aws_config", f"{' '.join(places)} profile {profile}")
+        credential = FoundCredential("aws_profile", "aws_config", f"{' '.join(places)} profile {profile}")
     elif launch.get("AWS_ACCESS_KEY_ID") and launch.get("AWS_SECRET_ACCESS_KEY"):
         credential = _from_variable(launch, "AWS_SECRET_ACCESS_KEY", "aws_keys")
     trusted = trusted and not launch.on("CLAUDE_CODE_SKIP_BEDROCK_AUTH")
@@ -210,7 +205,7 @@ def _vertex(launch: _Launch) -> _Found:
     default = launch.home / ".config" / "gcloud" / "application_default_credentials.json"
     if not file and default.is_file():
         file = str(default)
-    credential = _Credential("google_credentials", "file", launch.place(file)) if file else None
+    credential = FoundCredential("google_credentials", "file", launch.place(file)) if file else None
     trusted = trusted and not launch.on("CLAUDE_CODE_SKIP_VERTEX_AUTH")
     return provider, scope, credential if trusted else None
 
@@ -239,21 +234,6 @@ def _at(launch: _Launch, name: str, vendor: str, scope: str | None) -> tuple[str
     return upstream.provider_id, upstream.address, not upstream.has_credentials
 
 
-def _from_variable(launch: _Launch, name: str, mechanism: str) -> _Credential | None:
+def _from_variable(launch: _Launch, name: str, mechanism: str) -> FoundCredential | None:
     source = launch.source(name)
-    return None if source is None else _Credential(mechanism, *source)
-
-
-def _descriptor(
-    request: LaunchRequest, credential: _Credential | None, scope: str | None
-) -> CredentialBindingDescriptor | None:
-    if credential is None:
-        return None
-    return CredentialBindingDescriptor.if_provable(
-        family="claude",
-        mechanism=credential.mechanism,
-        source_kind=credential.source_kind,
-        locator=credential.locator,
-        executor_namespace=request.executor_namespace,
-        authorisation_scope=scope,
-    )
+    return None if source is None else FoundCredential(mechanism, *source)

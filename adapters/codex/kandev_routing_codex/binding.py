@@ -7,14 +7,17 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 from kandev_routing_codex.config import Config, Table
 from kandev_routing_sdk.spec import (
     CredentialBindingDescriptor,
+    FoundCredential,
     LaunchRequest,
     carries_login,
     home_of,
+    host_variable,
     place_of,
     upstream_of,
 )
@@ -25,7 +28,9 @@ LOCAL_PROVIDERS: Final = frozenset({"ollama", "ollama-chat", "lmstudio"})
 API_KEY: Final = "CODEX_API_KEY"
 ACCESS_TOKEN: Final = "CODEX_ACCESS_TOKEN"
 BUILT_IN: Final = LOCAL_PROVIDERS | {OPENAI, "amazon-bedrock"}
-_ACCOUNT_HEADERS: Final[Table] = {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"}
+_ACCOUNT_HEADERS: Final[Table] = MappingProxyType(
+    {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"}
+)
 """``env_http_headers`` of the built-in provider."""
 _OWN: Final = ("CODEX_*", "MODEL_PROVIDER", "NO_BROWSER", "RUST_BACKTRACE", "RUST_LOG")
 """Name patterns of the agent's own variables. Any other one that a profile sets may be meant for a helper."""
@@ -38,13 +43,6 @@ class Resolved:
 
     provider_id: str | None
     descriptor: CredentialBindingDescriptor | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Credential:
-    mechanism: str
-    source_kind: str
-    locator: str
 
 
 def codex_home(environ: Mapping[str, str], cwd: Path) -> Path:
@@ -85,7 +83,8 @@ def resolve(
     if provider not in BUILT_IN and not launch.entry:
         return Resolved(None, None)  # Codex will refuse a provider that is not configured
     provider_id, scope, trusted = launch.service()
-    return Resolved(provider_id, launch.descriptor(launch.credential(), scope) if trusted else None)
+    credential = launch.credential() if trusted else None
+    return Resolved(provider_id, credential.descriptor(request, scope) if credential else None)
 
 
 class _Launch:
@@ -123,7 +122,7 @@ class _Launch:
             return OPENAI, host, not upstream.has_credentials
         return upstream.provider_id, upstream.address, not upstream.has_credentials
 
-    def credential(self) -> _Credential | None:
+    def credential(self) -> FoundCredential | None:
         """Return what Codex will sign in with, and the variables that choose the account it is used for."""
         if _literal_login(self.entry.get("http_headers")) or _literal_login(self.entry.get("query_params")):
             return None
@@ -134,7 +133,7 @@ class _Launch:
             return None
         headers = [f"{header} {place}" for header, place in sorted(places.items())]
         if headers and not self._signs_in_by_itself():
-            return _Credential("header", "environment", _with(headers))
+            return FoundCredential("header", "environment", _with(headers))
         found = self._signed_in_by_itself()
         return None if found is None else replace(found, locator=_with([found.locator, *headers]))
 
@@ -154,30 +153,30 @@ class _Launch:
     def _signs_in_by_itself(self) -> bool:
         return self.openai_login or isinstance(self.entry.get("auth"), Mapping) or bool(self.entry.get("env_key"))
 
-    def _signed_in_by_itself(self) -> _Credential | None:
+    def _signed_in_by_itself(self) -> FoundCredential | None:
         if isinstance(self.entry.get("auth"), Mapping):
             return self._helper()
         if key := self.entry.get("env_key"):
             return self._variable(str(key), "api_key")
         return self._login() if self.openai_login else None
 
-    def _helper(self) -> _Credential | None:
+    def _helper(self) -> FoundCredential | None:
         """What the provider's helper prints; unproven where other variables of the profile may make it print another token."""
         path = ("model_providers", self.provider)
         file = self.config.holder(*path, "auth")
         own = self.request.profile.env
         if file is None or not all(any(fnmatchcase(n, p) for p in _OWN) and not carries_login(n) for n in own):
             return None
-        return _Credential("bearer_token", "helper", f"{self._place(file)}#{'.'.join(path)}")
+        return FoundCredential("bearer_token", "helper", f"{place_of(file)}#{'.'.join(path)}")
 
-    def _login(self) -> _Credential | None:
+    def _login(self) -> FoundCredential | None:
         for name, mechanism in ((API_KEY, "api_key"), (ACCESS_TOKEN, "access_token")):
             if self.environ.get(name) and name not in self.unread:
                 return self._variable(name, mechanism)
         store = self.config.text("cli_auth_credentials_store")
         if store in {"keyring", "auto"}:
-            return None if store == "auto" else _Credential("login", "keyring", self._place(self.home))
-        return None if self.auth is None else _Credential(self.auth, "file", self._place(self.home / "auth.json"))
+            return None if store == "auto" else FoundCredential("login", "keyring", place_of(self.home))
+        return None if self.auth is None else FoundCredential(self.auth, "file", place_of(self.home / "auth.json"))
 
     def _signed_in_to_chatgpt(self) -> bool:
         return (
@@ -186,32 +185,13 @@ class _Launch:
             and self.auth == "chatgpt"
         )
 
-    def _variable(self, name: str, mechanism: str) -> _Credential | None:
+    def _variable(self, name: str, mechanism: str) -> FoundCredential | None:
         place = self._source(name)
-        return _Credential(mechanism, "environment", place) if place and self.environ.get(name) else None
+        return FoundCredential(mechanism, "environment", place) if place and self.environ.get(name) else None
 
     def _source(self, name: str) -> str | None:
         """Return which variable of the host holds the value; None for a literal, which is only in the profile."""
-        own = self.request.profile.env.get(name)
-        if isinstance(own, str):
-            return None
-        return name if own is None else own.secret.removeprefix("env:")
-
-    def _place(self, path: Path) -> str:
-        return place_of(path)
-
-    def descriptor(self, credential: _Credential | None, scope: str | None) -> CredentialBindingDescriptor | None:
-        """Return the descriptor, if every part of it is proven."""
-        if credential is None:
-            return None
-        return CredentialBindingDescriptor.if_provable(
-            family="codex",
-            mechanism=credential.mechanism,
-            source_kind=credential.source_kind,
-            locator=credential.locator,
-            executor_namespace=self.request.executor_namespace,
-            authorisation_scope=scope,
-        )
+        return host_variable(self.request.profile, name)
 
 
 def _with(parts: Sequence[str]) -> str:

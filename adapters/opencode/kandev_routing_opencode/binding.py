@@ -13,12 +13,14 @@ from kandev_routing_opencode.config import Config, Setting, substituted
 from kandev_routing_opencode.providers import KNOWN, VENDORS, vendor_of
 from kandev_routing_sdk.spec import (
     CredentialBindingDescriptor,
+    FoundCredential,
     JsonValue,
     LaunchRequest,
     as_object,
     as_text,
     carries_login,
     home_of,
+    host_variable,
     place_of,
     upstream_of,
 )
@@ -40,13 +42,6 @@ class Resolved:
 
     provider_id: str | None = None
     descriptor: CredentialBindingDescriptor | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Credential:
-    mechanism: str
-    source_kind: str
-    locator: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +69,7 @@ def resolve(request: LaunchRequest, environ: Mapping[str, str], config: Config, 
         return Resolved()  # an organisation's server says the rest
     service = launch.service()
     credential = launch.credential() if service.trusted and service.provider_id else None
-    return Resolved(service.provider_id, launch.descriptor(credential, service.scope))
+    return Resolved(service.provider_id, credential.descriptor(request, service.scope) if credential else None)
 
 
 def auth_file(environ: Mapping[str, str]) -> Path:
@@ -139,7 +134,7 @@ class _Launch:
 
     # As whom ------------------------------------------------------------------------------------------------------------
 
-    def credential(self) -> _Credential | None:
+    def credential(self) -> FoundCredential | None:
         """Return what OpenCode will sign in with, and the variables that choose the account it is used for."""
         found = self._signed_in()
         for name, value in sorted(self._login_options()):
@@ -161,7 +156,7 @@ class _Launch:
             if carries_login(name) and value is not None and not isinstance(value, (bool, int, float)):
                 yield name, as_text(value)
 
-    def _signed_in(self) -> _Credential | None:
+    def _signed_in(self) -> FoundCredential | None:
         """The configured key, else the login, else the variable."""
         key = self.config.setting("provider", self.provider, "options", "apiKey")
         if key is not None:
@@ -172,27 +167,27 @@ class _Launch:
             return self._login(_SIGN_INS.get(self.sign_in))
         return self._from_environment()
 
-    def _configured(self, key: Setting) -> _Credential | None:
+    def _configured(self, key: Setting) -> FoundCredential | None:
         if (reference := key.reference) is not None:
             kind, name = reference
             if kind == "env":
                 return self._variable(name, "api_key")
             path = home_of(self.environ) / name[2:] if name.startswith("~/") else Path(name)
             base = key.path.parent if key.path else self.request.cwd
-            return _Credential("api_key", "file", self._place(base / path))
+            return FoundCredential("api_key", "file", place_of(base / path))
         if not key.literal or not key.value or key.path is None:
             return None
-        return _Credential("api_key", "config", f"{self._place(key.path)}#provider.{self.provider}")
+        return FoundCredential("api_key", "config", f"{place_of(key.path)}#provider.{self.provider}")
 
-    def _login(self, mechanism: str | None) -> _Credential | None:
+    def _login(self, mechanism: str | None) -> FoundCredential | None:
         if mechanism is None:
             return None
         if not self.inline_logins:
-            return _Credential(mechanism, "login_store", f"{self._place(self.auth_file)}#{self.provider}")
+            return FoundCredential(mechanism, "login_store", f"{place_of(self.auth_file)}#{self.provider}")
         held = self._variable(AUTH_CONTENT, mechanism)
-        return None if held is None else _Credential(mechanism, "environment", f"{held.locator}#{self.provider}")
+        return None if held is None else FoundCredential(mechanism, "environment", f"{held.locator}#{self.provider}")
 
-    def _from_environment(self) -> _Credential | None:
+    def _from_environment(self) -> FoundCredential | None:
         if self.provider == "amazon-bedrock":
             return self._bedrock()
         listed = self.entry.get("env")
@@ -202,14 +197,14 @@ class _Launch:
         known = KNOWN.get(self.vendor or "")
         return self._variable(known.variable, "api_key") if known and known.variable else None
 
-    def _bedrock(self) -> _Credential | None:
+    def _bedrock(self) -> FoundCredential | None:
         """The configuration's profile beats the variable's, and a profile beats keys, as the vendor's own client has it."""
         if self.environ.get(_BEARER):
             return self._variable(_BEARER, "bearer_token")
         if profile := self._option("profile") or self.environ.get("AWS_PROFILE"):
             files = [self.environ.get(name) for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE")]
             places = [place_of(file) for file in files if file] or [place_of(home_of(self.environ) / ".aws")]
-            return _Credential("aws_profile", "aws_config", f"{' '.join(places)} profile {profile}")
+            return FoundCredential("aws_profile", "aws_config", f"{' '.join(places)} profile {profile}")
         if self.environ.get("AWS_ACCESS_KEY_ID"):
             return self._variable("AWS_SECRET_ACCESS_KEY", "aws_keys")
         return None
@@ -219,28 +214,10 @@ class _Launch:
         setting = self.config.setting("provider", self.provider, "options", name)
         return substituted(setting.value, self.environ) if setting is not None else ""
 
-    def _variable(self, name: str, mechanism: str) -> _Credential | None:
+    def _variable(self, name: str, mechanism: str) -> FoundCredential | None:
         """Return the variable of the host that holds the value; None for a literal, which is only in the profile."""
-        own = self.request.profile.env.get(name)
-        if isinstance(own, str) or not self.environ.get(name):
-            return None
-        return _Credential(mechanism, "environment", name if own is None else own.secret.removeprefix("env:"))
-
-    def _place(self, path: Path) -> str:
-        return place_of(path)
-
-    def descriptor(self, credential: _Credential | None, scope: str | None) -> CredentialBindingDescriptor | None:
-        """Return the descriptor, if every part of it is proven."""
-        if credential is None:
-            return None
-        return CredentialBindingDescriptor.if_provable(
-            family="opencode",
-            mechanism=credential.mechanism,
-            source_kind=credential.source_kind,
-            locator=credential.locator,
-            executor_namespace=self.request.executor_namespace,
-            authorisation_scope=scope,
-        )
+        held = host_variable(self.request.profile, name) if self.environ.get(name) else None
+        return None if held is None else FoundCredential(mechanism, "environment", held)
 
 
 def _logins(path: Path, content: str | None) -> dict[str, str]:

@@ -19,6 +19,7 @@ from kandev_routing_sdk.spec import (
     Shape,
     Transport,
     as_text,
+    carries_login,
 )
 
 INSTALL_HINT: Final = (
@@ -169,8 +170,8 @@ def _kept_secret(value: JsonValue) -> Iterator[str]:
             for key, entry in current.items():
                 if key in _SECRET_TABLES and isinstance(entry, dict):
                     yield from (as_text(text) for text in entry.values())
-                elif key in _SECRET_KEYS:
-                    yield as_text(entry)
+                elif isinstance(entry, str) and (key in _SECRET_KEYS or carries_login(key)):
+                    yield entry
                 else:
                     pending.append(entry)
 
