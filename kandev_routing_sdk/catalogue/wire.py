@@ -186,7 +186,8 @@ def _sentence(error: ErrorDetails) -> str:
         return f"{path} is no field of {what}{_near(last, known) or '; its fields are ' + ', '.join(known)}"
     if error["type"] == "missing":
         given = error["input"] if isinstance(error["input"], dict) else {}
-        return f"{path} is missing; give it{_near(last, given)}"
+        close = difflib.get_close_matches(last, list(given), n=1)
+        return f"{path} is missing; give it{f' in place of {close[0]!r}' if close else ''}"
     if error["type"] == "enum" and last in _CHOICES:
         choices = _CHOICES[last]
         value = str(error["input"])[:64]

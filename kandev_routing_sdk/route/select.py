@@ -15,6 +15,9 @@ from kandev_routing_sdk.policy import PolicyDocument
 from kandev_routing_sdk.route.model import Round, Trigger
 from kandev_routing_sdk.types import Transport
 
+_KEY_SHOWN: Final = 60
+"""How much of a resource's key a sentence names: enough for a command, and an account's is long."""
+
 
 class Verdict(StrEnum):
     """Why a candidate was or was not taken. A candidate that cannot be launched brings its own word instead."""
@@ -255,7 +258,8 @@ def _refused(circuit: Circuit, until: datetime | None, now: datetime) -> _Found:
     code = None if circuit.code is None else circuit.code.value
     words = f"{scope} resource: {code or 'unknown cause'}"
     if until is None:
-        return _Found(Verdict.ACTION_REQUIRED, f"{words}; a person has to act", None, scope, code)
+        detail = f"{words}; a person has to act, then: kandev-routing circuits retry {circuit.key.key[:_KEY_SHOWN]}"
+        return _Found(Verdict.ACTION_REQUIRED, detail, None, scope, code)
     if circuit.lease_is_live(now) and until == circuit.probe_until:
         detail = f"{words}; somebody is finding out whether it is back"
         return _Found(Verdict.PROBE_LEASED, detail, until, scope, code, recovers=not circuit.action_required)

@@ -16,7 +16,7 @@ CORPUS = ROOT / "tests" / "data" / "corpus-dev.jsonl"
 
 
 def sources() -> list[RuleSource]:
-    names = ("claude", "codex")
+    names = ("claude", "codex", "opencode")
     paths = [ROOT / "adapters" / n / f"kandev_routing_{n}" / "rules.toml" for n in names]
     return [neutral_source(), *(RuleSource(name=p.parts[-2], text=p.read_text("utf-8")) for p in paths)]
 

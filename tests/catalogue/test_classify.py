@@ -538,3 +538,14 @@ def test_what_decides_alone() -> None:
     """What the envelope may not drop."""
     signals = [Signal(channel=Channel.STDERR, text=t) for t in (LIMIT, "compiling", "npm warn x")]
     assert [True, False, False] == [shipped().decides(s, "other") for s in signals]
+
+
+def test_a_line_of_standard_error_does_not_speak_for_a_request_that_failed_otherwise() -> None:
+    """R-SAFE-1: any tool server writes there. Named, but not sure enough to act upon."""
+    line = Signal(channel=Channel.STDERR, text="usage limit reached")
+    request = Signal(channel=Channel.STDOUT_EVENT, text="API Error: 400 zzz", http_status=400)
+    alone, beside = (classify(*signals) for signals in ((line,), (line, request)))
+    assert (Code.QUOTA_LIMITED, Confidence.HIGH) == (alone.code, alone.confidence)
+    assert (Code.QUOTA_LIMITED, Confidence.MEDIUM) == (beside.code, beside.confidence)
+    seen = Effects(delivery=Delivery.ACKNOWLEDGED, complete=True)
+    assert beside.automatic_refusal(seen) is not None

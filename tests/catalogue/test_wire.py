@@ -129,7 +129,7 @@ def test_ids_pass_through(given_id: str | int | None) -> None:
         (record(zzz=1), "evidence.zzz is no field of evidence; its fields are family, phase, signals, "),
         (
             {"evidence": {"famly": "x", "phase": "streaming", "signals": []}},
-            "evidence.family is missing; give it; did you mean 'famly'?",
+            "evidence.family is missing; give it in place of 'famly'",
         ),
         (record(signals=[{}]), "evidence.signals[0].channel is missing; give it"),
         (

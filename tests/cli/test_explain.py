@@ -101,7 +101,7 @@ def test_guard_knows_what_only_a_person_can_change(world: World, here: Callable[
     assert 79 == here("run", "frontier", "hi", "--quiet").code
     ran = here("guard", "frontier")
     assert 69 == ran.code
-    assert "none comes back by itself: fable: account resource: auth_required; a person has to act" in ran.out
+    assert "none comes back by itself: fable: account resource: auth_required; a person has to act, then: " in ran.out
 
 
 # Words -------------------------------------------------------------------------------------------------------------------

@@ -221,3 +221,28 @@ def test_signals_are_bounded_and_counted() -> None:
         turn.record.signal(Signal(channel=Channel.STDERR, text=str(n)))
     evidence = turn.record.report(NOW).evidence
     assert ("0", 64, 36) == (evidence.signals[0].text, len(evidence.signals), evidence.dropped)
+
+
+def test_what_an_agent_calls_itself_and_its_end_is_clean_and_short() -> None:
+    """R-EVI-2, R-EVI-5: they go into rows and documents as they are."""
+    key = "sk-ant-api03-" + "A1b2C3d4" * 5
+    record = TurnRecord(TurnContext(family="acme"), Sanitiser([key]), lambda _: None)
+    record.served_model(f"model {key} " + "x" * 1000)
+    record.session("s" * 1000)
+    record.failed(f"because of {key}")
+    report = record.report(datetime(2026, 1, 1, tzinfo=UTC))
+    assert report.model is not None
+    assert report.stop_reason is not None
+    assert key not in report.model + report.stop_reason + str(report.evidence.model_id)
+    assert len(report.model) <= 220
+    assert report.native_session_id is None
+
+
+def test_a_turn_that_was_given_up_stays_so() -> None:
+    """R-CON-9: what its agent says while it is ended is no evidence, and what it did is not known."""
+    record = TurnRecord(TurnContext(family="acme"), Sanitiser(), lambda _: None)
+    record.abandoned("silence")
+    record.failed("error")
+    record.succeeded("end_turn")
+    report = record.report(datetime(2026, 1, 1, tzinfo=UTC))
+    assert (AttemptOutcome.FAILED, "silence", False) == (report.outcome, report.stop_reason, report.effects.complete)
