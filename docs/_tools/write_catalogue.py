@@ -16,7 +16,7 @@ from kandev_routing_sdk.catalogue.wire import evidence_schema, result_schema
 
 ROOT: Final = Path(__file__).parents[2]
 REFERENCE: Final = ROOT / "docs" / "reference"
-ADAPTERS: Final = ("claude", "codex")
+ADAPTERS: Final = ("claude", "codex", "opencode")
 
 
 def shipped_sources() -> list[RuleSource]:

@@ -16,7 +16,7 @@ from tests.adapters._plans import ADAPTERS
 PAGES = Path(__file__).parents[2] / "docs" / "how-to"
 
 
-@pytest.mark.parametrize("family", ["claude", "codex"])
+@pytest.mark.parametrize("family", ["claude", "codex", "opencode"])
 def test_every_configuration_of_the_page_is_valid(family: str, tmp_path: Path) -> None:
     snippets = re.findall(r"^```toml\n(.*?)^```", (PAGES / f"{family}.md").read_text("utf-8"), re.DOTALL | re.MULTILINE)
     assert len(snippets) >= 3

@@ -11,6 +11,7 @@ import pytest
 
 import kandev_routing_claude
 import kandev_routing_codex
+import kandev_routing_opencode
 from kandev_routing_codex.zone import local_zone
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_source
@@ -19,7 +20,7 @@ from kandev_routing_sdk.profiles import ConcreteProfile
 from kandev_routing_sdk.types import Transport
 from tests.adapters._plans import ADAPTERS, Machine
 
-FAMILIES = ["claude", "codex"]
+FAMILIES = ["claude", "codex", "opencode"]
 
 
 def settings_of(argv: tuple[str, ...], flag: str) -> Any:
@@ -141,11 +142,11 @@ def test_a_command_of_ones_own_is_followed_by_the_same_arguments(family: str, ma
 
 
 def test_a_session_is_continued_by_its_id(machine: Machine) -> None:
-    claude, codex = (machine.plan(family, resume="0123") for family in FAMILIES)
+    claude, codex, opencode = (machine.plan(family, resume="0123") for family in FAMILIES)
     assert "--resume=0123" in claude.argv
     assert ("resume", "0123", "-") == codex.argv[-3:]
-    assert claude.resumed
-    assert codex.resumed
+    assert "--session=0123" in opencode.argv
+    assert all(plan.resumed for plan in (claude, codex, opencode))
     assert not machine.plan("claude").resumed
 
 
@@ -330,12 +331,13 @@ def test_what_cannot_be_passed_on_is_a_problem_that_names_its_field(
 # The plugin ----------------------------------------------------------------------------------------------------------
 
 
-def test_both_distributions_offer_their_family() -> None:
-    offered = [*kandev_routing_claude.kandev_routing_adapters(), *kandev_routing_codex.kandev_routing_adapters()]
+def test_each_distribution_offers_its_family() -> None:
+    distributions = (kandev_routing_claude, kandev_routing_codex, kandev_routing_opencode)
+    offered = [adapter for distribution in distributions for adapter in distribution.kandev_routing_adapters()]
     assert FAMILIES == [adapter.family for adapter in offered]
 
 
-def test_the_rules_of_both_families_load_together_with_their_fixtures() -> None:
+def test_the_rules_of_all_families_load_together_with_their_fixtures() -> None:
     own = [RuleSource(name=r.name, text=r.text) for adapter in ADAPTERS.values() for r in adapter.rules()]
     catalogue = Catalogue.load([neutral_source(), *own], verify=True)
-    assert {"claude", "codex"} <= {rule.id.partition(".")[0] for rule in catalogue.rules}
+    assert {*FAMILIES} <= {rule.id.partition(".")[0] for rule in catalogue.rules}
