@@ -14,6 +14,8 @@ _GAP: Final = "\n\n"
 _MIN_PIECES: Final = 2
 _MIN_CHARS: Final = 12
 """So much of a message's beginning, in as many different pieces, is taken for a retry that nobody announced."""
+_MAX_HELD: Final = 64
+"""How many pieces are held back for a proof."""
 _MAX_CHARS: Final = 64 * 1024
 """How much of a message is remembered: a retry whose beginning is longer is shown again from there on."""
 _MAX_MESSAGES: Final = 8
@@ -47,6 +49,8 @@ class _Message:
         if self._head().startswith(again):
             self._weigh()
             return "", False
+        if len(self.held) > _MAX_HELD and not (self.announced or self.proven):
+            return self.release(), False
         if len(self.retry) > 1 and self._begins(text):  # that try broke off or is over, and here may be the next one
             self.whole = again == self.head + text
             self.retry = [text]

@@ -144,3 +144,10 @@ def test_what_was_said_before_a_tool_is_no_part_of_a_later_try() -> None:
     said = [text.piece("a", "Done."), text.cut()]
     text.retry()
     assert "Done.\n\nDone." == "".join([*said, text.piece("b", "Done."), text.rest()])
+
+
+def test_a_long_repetition_is_not_held_back_until_the_end() -> None:
+    text = StreamedAnswer(silent_retries=True)
+    said = [text.piece("m", "ha ") for _ in range(1000)]
+    assert len("".join(said)) > 2000
+    assert "ha " * 1000 == "".join([*said, text.rest()])
