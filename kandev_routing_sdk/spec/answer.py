@@ -48,18 +48,22 @@ class _Message:
         again = "".join(self.retry)
         if self._head().startswith(again):
             self._weigh()
-            return "", False
-        if len(self.held) > _MAX_HELD and not (self.announced or self.proven):
-            return self.release(), False
+            return self._unless_too_much()
         if len(self.retry) > 1 and self._begins(text):  # that try broke off or is over, and here may be the next one
             self.whole = again == self.head + text
             self.retry = [text]
-            return "", False
+            return self._unless_too_much()
         if (self.announced or self.proven) and again.startswith(self.head):
             self._forget()
             return self.new(again[len(self.head) :]), True
         goes_on = self.whole and self.proven
         return self.release(), goes_on
+
+    def _unless_too_much(self) -> tuple[str, bool]:
+        """Hold back, but not for long."""
+        if len(self.held) > _MAX_HELD and not (self.announced or self.proven):
+            return self.release(), False
+        return "", False
 
     def release(self) -> str:
         """Return what was held back, unless it is known to be a retry."""
