@@ -480,6 +480,6 @@ async def test_what_an_agent_says_while_it_is_ended_changes_nothing(tmp_path: Pa
 
 
 async def test_an_agent_that_has_given_a_sign_may_take_its_time(tmp_path: Path) -> None:
-    agent = ScriptedAgent(tmp_path / "a", ScriptBuilder().think("hm").sleep(2).say("done"))
-    report = await drive(replace(headless(agent), first_sign_s=1.5)).run()
+    agent = ScriptedAgent(tmp_path / "a", ScriptBuilder().think("hm").sleep(7).say("done"))
+    report = await drive(replace(headless(agent), first_sign_s=6)).run()  # a start takes seconds on a busy machine
     assert (AttemptOutcome.SUCCESS, "done") == (report.outcome, report.text)
