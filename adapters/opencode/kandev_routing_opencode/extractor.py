@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from kandev_routing_opencode.failure import DUMP, Failure, failure_of
-from kandev_routing_opencode.steps import REFUSALS, StepCounter
+from kandev_routing_opencode.steps import CUT_OFF, REFUSALS, StepCounter
 from kandev_routing_sdk.spec import (
     AgentEvent,
     Channel,
@@ -166,6 +166,10 @@ class OpenCodeExtractor:
         if self._steps.reason in REFUSALS:
             turn.signal(Signal(channel=Channel.STDOUT_EVENT, data={"stop_reason": "refusal"}))
             turn.failed("refusal")
+        elif self._steps.reason == CUT_OFF:
+            cut = "the answer was cut off at the model's limit of output"
+            turn.signal(Signal(channel=Channel.STDOUT_EVENT, text=cut, data={"stop_reason": CUT_OFF}))
+            turn.failed("max_tokens")
         elif self._denied and not self._steps.answered:
             asked = ", ".join(sorted(self._denied))
             turn.signal(Signal(channel=Channel.STDOUT_EVENT, text=f"permission denied by the user: {asked}"))

@@ -8,6 +8,8 @@ from typing import Final
 from kandev_routing_sdk.spec import JsonValue, TurnRecord, as_object, as_text
 
 REFUSALS: Final = frozenset({"content-filter"})
+CUT_OFF: Final = "length"
+"""Why a step ended whose answer was cut at the model's limit of output."""
 _UNFINISHED: Final = frozenset({"", "unknown", "other", "error"})
 """Reasons of a response that broke off; after such a one OpenCode asks the provider again, without end."""
 _TOOLS: Final = "tool-calls"

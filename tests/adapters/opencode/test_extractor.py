@@ -84,8 +84,11 @@ def test_thinking_and_tools_are_marked_and_a_tools_arguments_are_not_shown(turn:
     ]
 
 
-def test_cut_by_the_models_own_bound_is_an_answer_and_refused_by_a_filter_is_none(turn: Turn) -> None:
-    assert AttemptOutcome.SUCCESS is turn.feed(start(), text("Half"), finish("length")).exit().outcome
+def test_an_answer_that_was_cut_off_or_refused_by_a_filter_is_no_success(turn: Turn, catalogue: Catalogue) -> None:
+    """As Claude and Codex have it themselves; half an answer is never asked for again by itself."""
+    cut = turn.feed(start(), text("Half"), finish("length")).exit()
+    assert (AttemptOutcome.FAILED, "max_tokens", "Half") == (cut.outcome, cut.stop_reason, cut.text)
+    assert catalogue.classify(cut.evidence).automatic_refusal(cut.effects) is not None
     refused = Turn(OpenCodeExtractor()).feed(start(), finish("content-filter")).exit()
     assert (AttemptOutcome.FAILED, "refusal") == (refused.outcome, refused.stop_reason)
 
