@@ -31,6 +31,7 @@ from kandev_routing_sdk.spec.hooks import GROUP, hookimpl, hookspec
 from kandev_routing_sdk.spec.lines import json_event
 from kandev_routing_sdk.spec.logins import carries_login
 from kandev_routing_sdk.spec.places import home_of, place_of
+from kandev_routing_sdk.spec.rule_files import packaged_rules
 from kandev_routing_sdk.spec.servers import Shape, mcp_secrets, server_problems
 from kandev_routing_sdk.spec.typed_failure import TYPED_FAILURES, TypedFailure, TypedFailureExtractor, typed_failure
 from kandev_routing_sdk.spec.upstream import Upstream, upstream_of
@@ -91,6 +92,7 @@ __all__ = [
     "host_variable",
     "json_event",
     "mcp_secrets",
+    "packaged_rules",
     "place_of",
     "require_executable",
     "server_problems",

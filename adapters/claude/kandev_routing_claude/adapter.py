@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import ClassVar
 
 from kandev_routing_claude import acp_launch
@@ -28,6 +27,7 @@ from kandev_routing_sdk.spec import (
     choose_way,
     discovered,
     mcp_secrets,
+    packaged_rules,
 )
 
 
@@ -71,7 +71,7 @@ class ClaudeAdapter(AgentAdapter):
 
     def rules(self) -> Sequence[RuleText]:
         """Return the family's catalogue rules."""
-        return (RuleText(f"{__package__}/rules.toml", files(__package__).joinpath("rules.toml").read_text("utf-8")),)
+        return packaged_rules(__package__)
 
     def discover(self, environ: Mapping[str, str]) -> Sequence[FoundAgent]:
         """Return where ``claude`` and ``claude-agent-acp`` are, starting nothing."""

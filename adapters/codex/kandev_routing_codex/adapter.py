@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import ClassVar, Final
 
 from kandev_routing_codex.acp import CodexAcpExtractor
@@ -33,6 +32,7 @@ from kandev_routing_sdk.spec import (
     choose_way,
     discovered,
     mcp_secrets,
+    packaged_rules,
 )
 
 _KINDS: Final[Mapping[str, frozenset[str]]] = {
@@ -99,7 +99,7 @@ class CodexAdapter(AgentAdapter):
 
     def rules(self) -> Sequence[RuleText]:
         """Return the family's catalogue rules."""
-        return (RuleText(f"{__package__}/rules.toml", files(__package__).joinpath("rules.toml").read_text("utf-8")),)
+        return packaged_rules(__package__)
 
     def discover(self, environ: Mapping[str, str]) -> Sequence[FoundAgent]:
         """Return where ``codex-acp`` and ``codex`` are, starting nothing."""

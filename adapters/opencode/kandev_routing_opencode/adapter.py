@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from typing import ClassVar
 
 from kandev_routing_opencode.acp import OpenCodeAcpExtractor
@@ -37,6 +36,7 @@ from kandev_routing_sdk.spec import (
     choose_way,
     discovered,
     mcp_secrets,
+    packaged_rules,
 )
 
 
@@ -82,7 +82,7 @@ class OpenCodeAdapter(AgentAdapter):
 
     def rules(self) -> Sequence[RuleText]:
         """Return the family's catalogue rules."""
-        return (RuleText(f"{__package__}/rules.toml", files(__package__).joinpath("rules.toml").read_text("utf-8")),)
+        return packaged_rules(__package__)
 
     def discover(self, environ: Mapping[str, str]) -> Sequence[FoundAgent]:
         """Return where ``opencode`` is, starting nothing."""
