@@ -11,6 +11,7 @@ from kandev_routing_sdk.conductor.engine import Engine
 from kandev_routing_sdk.conductor.judge import Lease, Verdict, judge_success
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.tasks import in_thread
+from kandev_routing_sdk.evidence.correlation import Correlation
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
 from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord, TurnReport
 from kandev_routing_sdk.evidence.updates import AgentUpdate, Usage
@@ -58,6 +59,12 @@ class Attempt:
     def record(self) -> AttemptRecord:
         """The attempt's row as it is now."""
         return self.marks.record
+
+    @property
+    def correlation(self) -> Correlation:
+        """What evidence of this attempt has to say of itself."""
+        record = self.record
+        return Correlation(record.session_id, record.generation, record.prompt_number, record.attempt_id)
 
     def dispatching(self) -> AttemptRecord:
         """Return the record with its prompt about to leave; commit it before anything can leave."""

@@ -251,6 +251,7 @@ class Drive:
             return
         self.text = attempt.prepared.cleaner.text(report.text)
         standing = Standing(
+            correlation=attempt.correlation,
             policy=self._work.policy_of(attempt.record.execution_profile_id),
             visit=self.route.round.visit(attempt.record.execution_profile_id),
             identity=attempt.prepared.identity,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -9,6 +10,7 @@ from typing import Final
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.circuits import ArmedRetry, FailureFact, ResourceIdentity, ResourceKey, keys_of_failure
+from kandev_routing_sdk.evidence.correlation import Correlation, staleness
 from kandev_routing_sdk.evidence.effects import effect_refusal
 from kandev_routing_sdk.evidence.turn import TurnReport
 from kandev_routing_sdk.policy import Decision, DecisionKind, PolicyDocument, evaluate
@@ -57,14 +59,14 @@ def judge_success(keys: tuple[ResourceKey, ...], lease: Lease, *, credential_dou
 
 def judge_neutral(outcome: AttemptOutcome, reason: Reason, keys: tuple[ResourceKey, ...], lease: Lease) -> Verdict:
     """A cancel, a silent attempt, a crash of ours: nothing was learnt, leases go back unchanged."""
-    changes = tuple(CircuitHandedBack(k, lease.token) for k in keys if k.key in lease.held)
-    return Verdict(outcome, reason, circuits=changes)
+    return Verdict(outcome, reason, circuits=_handed_back(keys, lease))
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What an attempt is judged by: its candidate's policy and budgets, and the resources it was launched with."""
+    """What an attempt is judged by: who it is, its candidate's policy and budgets, and the resources it was launched with."""
 
+    correlation: Correlation
     policy: PolicyDocument
     visit: Visit
     identity: ResourceIdentity
@@ -76,11 +78,12 @@ class Standing:
 def judge_failure(
     catalogue: Catalogue, report: TurnReport, standing: Standing, *, uniform: float, now: datetime
 ) -> Verdict:
-    """Classify, decide, and work out what it means for shared health.
+    """Classify, decide, and work out what it means for shared health: nothing, if the evidence is another attempt's (R-EVI-4).
 
     ``uniform``: jitter in [0, 1), made by the caller (pure code makes no randomness).
     """
     classification = catalogue.classify(report.evidence, sanitised=True)
+    stale = staleness(report.evidence, standing.correlation) is not None
     decision = evaluate(
         standing.policy,
         classification,
@@ -88,16 +91,19 @@ def judge_failure(
         retries_used=standing.visit.retries_used.get(classification.error_class, 0),
         reset_wait_used=classification.error_class in standing.visit.reset_waits_used,
         now=now,
+        stale=stale,
         resume_guarantee=standing.resume_guarantee,
     )
-    automatic = classification.automatic_refusal(report.effects) is None
+    automatic = not stale and classification.automatic_refusal(report.effects) is None
     return Verdict(
         outcome=AttemptOutcome.FAILED,
         reason=_reason(report, classification, decision, automatic=automatic),
         automatic=automatic,
         classification=classification,
         decision=decision,
-        circuits=_bookings(
+        circuits=_handed_back(standing.keys, standing.lease)
+        if stale
+        else _bookings(
             classification, decision, standing, known=not report.credential_doubted, uniform=uniform, now=now
         ),
     )
@@ -165,5 +171,10 @@ def _bookings(
             CircuitFailed(key, replace(fact, lease_token=lease.token if key.key in lease.held else None), uniform)
             for key in failed
         ),
-        *(CircuitHandedBack(key, lease.token) for key in standing.keys if key.key in lease.held - booked),
+        *_handed_back([key for key in standing.keys if key.key not in booked], lease),
     )
+
+
+def _handed_back(keys: Sequence[ResourceKey], lease: Lease) -> tuple[CircuitChange, ...]:
+    """Give the leases of ``keys`` back unchanged, as far as they are held."""
+    return tuple(CircuitHandedBack(key, lease.token) for key in keys if key.key in lease.held)

@@ -1,0 +1,73 @@
+"""What a settled attempt means: for the route, and for the health of what it used."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from kandev_routing_sdk.catalogue.classify import Catalogue
+from kandev_routing_sdk.circuits import ResourceIdentity, ResourceKey, consulted_keys
+from kandev_routing_sdk.conductor.judge import Lease, Standing, Verdict, judge_failure
+from kandev_routing_sdk.evidence.correlation import Correlation
+from kandev_routing_sdk.evidence.model import Signal
+from kandev_routing_sdk.evidence.sanitise import Sanitiser
+from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord
+from kandev_routing_sdk.policy import DecisionKind, PolicyDocument
+from kandev_routing_sdk.ports import CircuitFailed, CircuitHandedBack
+from kandev_routing_sdk.route.model import Reason, Visit
+from kandev_routing_sdk.types import Channel, Code
+from tests.catalogue._shipped import shipped
+
+NOW = datetime(2026, 11, 30, tzinfo=UTC)
+CURRENT = Correlation(session_id="s", generation=2, prompt=1, attempt_id="a")
+
+
+@pytest.fixture
+def catalogue() -> Catalogue:
+    return shipped()
+
+
+def judged(catalogue: Catalogue, evidence_of: Correlation) -> tuple[Verdict, ResourceKey]:
+    """A clean overload that the evidence books to ``evidence_of``."""
+    turn = TurnRecord(TurnContext(family="other", **evidence_of._asdict()), Sanitiser(), lambda _: None)
+    turn.sent()
+    turn.acknowledged()
+    turn.signal(Signal(channel=Channel.HTTP, http_status=529))
+    turn.failed()
+    identity = ResourceIdentity("p", None, "v1:account", "fable", "here")
+    key = next(key for key in consulted_keys(identity) if key.key.startswith("provider"))
+    standing = Standing(
+        correlation=CURRENT,
+        policy=PolicyDocument(),
+        visit=Visit(profile_id="fable"),
+        identity=identity,
+        keys=(key,),
+        lease=Lease("token", "owner", frozenset({key.key})),
+    )
+    return judge_failure(catalogue, turn.report(NOW), standing, uniform=0.5, now=NOW), key
+
+
+def test_a_failure_is_booked_and_decides(catalogue: Catalogue) -> None:
+    verdict, _ = judged(catalogue, CURRENT)
+    assert verdict.decision is not None
+    assert (True, DecisionKind.SKIP, Reason.PROVIDER_FAILURE) == (
+        verdict.automatic,
+        verdict.decision.kind,
+        verdict.reason,
+    )
+    assert [CircuitFailed] == [type(change) for change in verdict.circuits]
+
+
+@pytest.mark.parametrize("other", [{"generation": 1}, {"prompt": 2}, {"attempt_id": "b"}, {"session_id": "t"}])
+def test_stale_evidence_authorises_nothing(other: dict[str, object], catalogue: Catalogue) -> None:
+    """R-EVI-4: it is still named, but nobody acts on it, and nobody's health is charged."""
+    verdict, key = judged(catalogue, CURRENT._replace(**other))  # type: ignore[arg-type]
+    assert verdict.classification is not None
+    assert verdict.decision is not None
+    assert (Code.PROVIDER_OVERLOADED, False, DecisionKind.STOP) == (
+        verdict.classification.code,
+        verdict.automatic,
+        verdict.decision.kind,
+    )
+    assert (CircuitHandedBack(key, "token"),) == verdict.circuits
