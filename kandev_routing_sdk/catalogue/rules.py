@@ -17,6 +17,7 @@ A source is a TOML text::
     families = ["claude"]         # optional, default: the source's
     shared = false                # several causes share what this rule looks at: it ranks below every other rule
     foreign = false               # somebody else's words: no other rule may read the line (or, for fields, the signal)
+    bare = false                  # phrases that anybody may use: on stderr only in a line that is the agent's own
     timing = ["header", "field", "text"]  # where this cause's timing hints may come from, default all
     far_code = "quota_limited"    # the code when the validated hint is more than ten minutes away
     structured = [[{ at = "data:error.type", equals = "rate_limit_error" }]]  # alternatives; all of one must hold
@@ -103,6 +104,7 @@ class _RuleModel(_Strict):
     families: tuple[str, ...] = ()
     shared: bool = False
     foreign: bool = False
+    bare: bool = False
     timing: tuple[TimingSource, ...] = get_args(TimingSource)
     far_code: Code | None = None
     structured: tuple[tuple[Condition, ...], ...] = ()
@@ -145,6 +147,7 @@ class Rule:
     channels: frozenset[Channel]
     phases: frozenset[Phase]
     families: frozenset[str]
+    bare: bool
     timing: frozenset[TimingSource]
     far_code: Code | None
     structured: tuple[tuple[Condition, ...], ...]
@@ -237,6 +240,8 @@ def _rule(source: str, parsed: _FileModel, model: _RuleModel) -> Rule:
     channels = frozenset(model.channels) or DEFAULT_CHANNELS
     if any(not c.is_runtime for c in channels):
         raise refuse("assistant_text and tool_output are never evidence; remove them from channels")
+    if model.bare and model.structured:
+        raise refuse("bare is for words; remove it from a rule that reads fields")
     if any(not alternative for alternative in model.structured):
         raise refuse("an alternative of structured has no condition")
     for condition in (c for alternative in model.structured for c in alternative):
@@ -263,6 +268,7 @@ def _rule(source: str, parsed: _FileModel, model: _RuleModel) -> Rule:
         channels=channels,
         phases=frozenset(model.phases),
         families=frozenset(model.families or parsed.families),
+        bare=model.bare,
         timing=frozenset(model.timing),
         far_code=model.far_code,
         structured=model.structured,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import re2
 from pydantic import JsonValue
 
+from kandev_routing_sdk.catalogue.error_objects import error_objects
 from kandev_routing_sdk.evidence.model import Evidence, Signal
 from kandev_routing_sdk.types import Channel, Phase
 
@@ -19,6 +21,7 @@ _MAX_ATTEMPTS: Final = 8
 _MAX_LEAVES: Final = 32
 _MAX_DEPTH: Final = 6
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+_NO_DOCUMENTS: Final[tuple[JsonValue, ...]] = ()
 _LOWEST_STATUS, _HIGHEST_STATUS = 100, 599
 _SPEAKING_KEYS: Final = frozenset(
     {
@@ -32,6 +35,13 @@ _SPEAKING_KEYS: Final = frozenset(
         "reason",
         "description",
         "errormessage",
+        "msg",
+        "error_msg",
+        "error_message",
+        "errmsg",
+        "status_msg",
+        "error_description",
+        "raw",
     }
 )
 """Keys of structured data whose strings are words of the runtime, to be read like text."""
@@ -79,10 +89,18 @@ class View(NamedTuple):
         """Return the view with the HTTP status that its words name as one, if nothing else names one."""
         return self if self.status is not None else self._replace(status=_status_in(self.channel, self.text))
 
-    def with_words(self, text: str) -> View:
+    def with_documents(self) -> View:
+        """Return the view with the documents in its words, which :func:`views_of` may have left out."""
+        if self.signal.data is not None or "{" not in self.text:
+            return self
+        documents = tuple(_documents(None, self.text))[:_MAX_DOCUMENTS]
+        return self._replace(documents=documents, status=_status(self.signal, documents)) if documents else self
+
+    def with_words(self, text: str, *, documents: bool = True) -> View:
         """Return the view with fewer words: documents, status and headers that stood in the others are gone too."""
-        documents = tuple(_documents(self.signal.data, text))[:_MAX_DOCUMENTS]
-        return self._replace(text=text, documents=documents, status=_status(self.signal, documents))
+        data = self.signal.data
+        left = tuple(_documents(data, text if documents else ""))[:_MAX_DOCUMENTS]
+        return self._replace(text=text, documents=left, status=_status(self.signal, left))
 
     @property
     def structured(self) -> bool:
@@ -90,42 +108,42 @@ class View(NamedTuple):
         return bool(self.documents or self.headers) or self.status is not None or self.signal.code is not None
 
 
-def views_of(evidence: Evidence) -> tuple[View, ...]:
-    """Return a view of each signal that may be failure evidence (R-EVI-6), then those of the envelope's own facts."""
+def views_of(evidence: Evidence, *, documents: bool = True) -> list[View]:
+    """Return a view of each signal that may be failure evidence (R-EVI-6), then those of the envelope's own facts.
+
+    Args:
+        evidence: the envelope.
+        documents: False leaves out those that are printed in words: most are of no use, and parsing takes longest.
+    """
     # `is_runtime`, without hashing an enum for each signal
     views = [
-        view_of(s, evidence)
+        view_of(s, evidence, documents=documents)
         for s in evidence.signals
         if s.channel is not Channel.ASSISTANT_TEXT and s.channel is not Channel.TOOL_OUTPUT
     ]
-    views += [view_of(s, evidence, synthetic=True) for s in _envelope(evidence)]
-    return tuple(views)
+    if evidence.http_status is not None or evidence.exit_code is not None or evidence.exit_signal is not None:
+        views += [view_of(s, evidence, synthetic=True) for s in _envelope(evidence)]
+    return views
 
 
-def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False) -> View:
+def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False, documents: bool = True) -> View:
     """Return what rules see of ``signal``; family and (for a signal without one) phase are the envelope's."""
-    text = _utf8(signal.text or "")
-    documents: tuple[JsonValue, ...] = ()
-    if signal.data is not None or "{" in text:
-        documents = tuple(_documents(signal.data, text))[:_MAX_DOCUMENTS]
-    words = text
-    if signal.data is not None:
-        more = [_utf8(leaf) for leaf in _leaves(signal.data) if leaf not in text]
+    text = signal.text or ""
+    if not text.isascii():
+        text = _utf8(text)
+    words, data, found = text, signal.data, _NO_DOCUMENTS
+    if data is not None or (documents and "{" in text):
+        found = tuple(_documents(data, text))[:_MAX_DOCUMENTS]
+    if data is not None:
+        more = [_utf8(leaf) for leaf in _leaves(data) if leaf not in text]
         words = "\n".join([text, *more] if text else more)
     headers = {_utf8(k).lower(): _utf8(v) for k, v in signal.headers.items()} if signal.headers else _NO_HEADERS
     if text.startswith("HTTP/") and _BLOCK_START.search(text):
         headers = {**headers, **{m.group(1).lower(): m.group(2) for m in _HEADER_LINE.finditer(text)}}
-    return View(
-        signal=signal,
-        family=evidence.family,
-        channel=signal.channel,
-        phase=signal.phase or evidence.phase,
-        text=words,
-        documents=documents,
-        status=_status(signal, documents),
-        headers=headers,
-        synthetic=synthetic,
-    )
+    status = _status(signal, found) if found else signal.http_status
+    phase = signal.phase or evidence.phase
+    # by place: several times as fast as by name
+    return View(signal, evidence.family, signal.channel, phase, words, found, status, headers, synthetic)
 
 
 def _status(signal: Signal, documents: Sequence[JsonValue]) -> int | None:
@@ -172,7 +190,18 @@ def _envelope(evidence: Evidence) -> Iterator[Signal]:
 
 def _utf8(text: str) -> str:
     """Replace lone surrogates, which no matcher takes."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode("utf-8")
+    return text
+
+
+def _documents_of(signal: Signal, text: str) -> tuple[JsonValue, ...]:
+    """Return the documents of a signal, and behind them their error objects in the one shape that rules name."""
+    documents = tuple(islice(_documents(signal.data, text), _MAX_DOCUMENTS))
+    errors = (error for document in documents for error in error_objects(document))
+    return (*documents, *islice(errors, _MAX_DOCUMENTS))
 
 
 def _documents(data: JsonValue, text: str) -> Iterator[JsonValue]:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from kandev_routing_sdk.catalogue.classification import Classification
-from kandev_routing_sdk.catalogue.matcher import to_re2
+from kandev_routing_sdk.catalogue.patterns import to_re2
 from kandev_routing_sdk.catalogue.views import View, find, views_of
 from kandev_routing_sdk.types import Code, JsonValue
 from tests.catalogue._shipped import classify, evidence, shipped
@@ -72,7 +72,7 @@ def test_documents_in_fields() -> None:
     body: JsonValue = {"error": {"data": {"responseBody": '{"error": {"type": "overloaded_error"}}'}}}
     assert {"error": {"type": "overloaded_error"}} in view(data=body).documents
     assert {"error": {"type": "x"}} in view(text='{"message": " {\\"error\\": {\\"type\\": \\"x\\"}}"}').documents
-    assert ({"message": "{broken"},) == view(text='{"message": "{broken"}').documents
+    assert {"message": "{broken"} == view(text='{"message": "{broken"}').documents[0]
 
 
 def test_words_of_fields_are_read_once() -> None:
