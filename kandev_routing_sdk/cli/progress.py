@@ -8,8 +8,7 @@ from typing import Final
 
 from kandev_routing_sdk.cli.output import moment, one_line, span
 from kandev_routing_sdk.evidence.updates import InnerRetry, ToolCall
-from kandev_routing_sdk.policy import Decision
-from kandev_routing_sdk.policy.evaluate import DecisionKind
+from kandev_routing_sdk.policy import Decision, DecisionKind
 from kandev_routing_sdk.results import (
     AgentSaid,
     AttemptEnded,

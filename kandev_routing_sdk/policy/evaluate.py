@@ -1,4 +1,4 @@
-"""What to do after one failure (R-POL-3, R-POL-4, R-POL-6, R-POL-8).
+"""What to do after one failure of a dynamic profile's candidate (R-POL-3, R-POL-4, R-POL-6, R-POL-8): the context ``dynamic``.
 
 Always in this order: (a) the gate, (b) wait for a named reset, (c) retry, (d) the exhausted outcome. The answer is a value that
 says everything a person is shown.
@@ -7,60 +7,15 @@ says everything a person is shown.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from enum import StrEnum
-from typing import Self
-
-from pydantic import BaseModel, ConfigDict, model_validator
+from typing import Final
 
 from kandev_routing_sdk.catalogue.classification import Classification
-from kandev_routing_sdk.evidence.model import Effects, UtcDatetime
+from kandev_routing_sdk.evidence.model import Effects
+from kandev_routing_sdk.policy.decision import Context, Decision, DecisionKind
 from kandev_routing_sdk.policy.document import MAX_DELAY_SECONDS, ClassPolicy, Outcome, PolicyDocument, RetryPolicy
-from kandev_routing_sdk.types import Code, ErrorClass
+from kandev_routing_sdk.policy.offers import offers
 
 _MAX_DELAY = timedelta(seconds=MAX_DELAY_SECONDS)
-
-
-class DecisionKind(StrEnum):
-    """What happens next."""
-
-    WAIT = "wait"
-    """Same candidate, once, at the reset that its provider named."""
-    RETRY = "retry"
-    """Same candidate after a delay; uses one slot of the budget."""
-    SKIP = "skip"
-    """The next candidate."""
-    STOP = "stop"
-    """A person decides."""
-
-
-class Decision(BaseModel):
-    """The evaluator's answer (R-POL-6). Stored as JSON beside the attempt it judges."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: DecisionKind
-    error_class: ErrorClass
-    code: Code
-    ordinal: int | None = None
-    """Number of the retry, from 1; only for ``retry``."""
-    deadline: UtcDatetime | None = None
-    """When the same candidate is tried again; only for ``wait`` and ``retry``."""
-    pending_outcome: Outcome | None = None
-    """What follows if that try, and all that may come after it, fails; only for ``wait`` and ``retry``."""
-    catalogue_version: str
-    policy: ClassPolicy | None = None
-    """The policy that was applied; None when the failure has no class."""
-    because: tuple[str, ...] = ()
-    """Why each earlier step did not apply, in order: ``"retry: budget of 3 used"``."""
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        same_candidate = self.kind in {DecisionKind.WAIT, DecisionKind.RETRY}
-        if same_candidate is (self.deadline is None) or same_candidate is (self.pending_outcome is None):
-            raise ValueError("deadline and pending_outcome belong to wait and retry, and to nothing else")
-        if (self.kind is DecisionKind.RETRY) is (self.ordinal is None):
-            raise ValueError("ordinal belongs to retry, and to nothing else")
-        return self
 
 
 def evaluate(
@@ -121,6 +76,10 @@ def evaluate(
     if elsewhere is not None and applied.on_exhausted == "skip":
         because.append(f"skip: {elsewhere}, and the resume guarantee is this candidate's only")
     return _decision(DecisionKind(last), classification, applied, tuple(because))
+
+
+dynamic: Final = evaluate
+"""The same, by the name of its context (R-POL-7)."""
 
 
 def retry_delay(policy: RetryPolicy, ordinal: int) -> timedelta:
@@ -188,9 +147,11 @@ def _decision(
         error_class=classification.error_class,
         code=classification.code,
         ordinal=ordinal,
+        maximum=policy.retry.max_retries if policy is not None and ordinal is not None else None,
         deadline=deadline,
         pending_outcome=pending,
         catalogue_version=classification.catalogue_version,
         policy=policy,
+        offers=offers(Context.DYNAMIC, kind, classification.code),
         because=because,
     )
