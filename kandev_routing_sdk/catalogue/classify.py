@@ -71,7 +71,7 @@ class Catalogue:
 
     def judge(self, evidence: Evidence) -> Judgement:
         """Return every match and which one decides (R-CLS-3)."""
-        readings = tuple(self._matcher.read(v) for v in views_of(evidence))
+        readings = tuple([self._matcher.read(v) for v in views_of(evidence, documents=False)])
         matches = [m for r in readings for m in r.matches]
         if not matches:
             return Judgement(readings)

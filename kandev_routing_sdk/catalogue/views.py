@@ -93,13 +93,12 @@ class View(NamedTuple):
         """Return the view with the documents in its words, which :func:`views_of` may have left out."""
         if self.signal.data is not None or "{" not in self.text:
             return self
-        documents = tuple(_documents(None, self.text))[:_MAX_DOCUMENTS]
+        documents = _documents_of(self.signal, self.text)
         return self._replace(documents=documents, status=_status(self.signal, documents)) if documents else self
 
     def with_words(self, text: str, *, documents: bool = True) -> View:
         """Return the view with fewer words: documents, status and headers that stood in the others are gone too."""
-        data = self.signal.data
-        left = tuple(_documents(data, text if documents else ""))[:_MAX_DOCUMENTS]
+        left = _documents_of(self.signal, text if documents else "")
         return self._replace(text=text, documents=left, status=_status(self.signal, left))
 
     @property
@@ -133,7 +132,7 @@ def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False, docu
         text = _utf8(text)
     words, data, found = text, signal.data, _NO_DOCUMENTS
     if data is not None or (documents and "{" in text):
-        found = tuple(_documents(data, text))[:_MAX_DOCUMENTS]
+        found = _documents_of(signal, text)
     if data is not None:
         more = [_utf8(leaf) for leaf in _leaves(data) if leaf not in text]
         words = "\n".join([text, *more] if text else more)
