@@ -81,6 +81,38 @@ class AttemptRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class AttemptQuery:
+    """Which past attempts are wanted; None narrows nothing."""
+
+    session_id: str | None = None
+    attempt_id: str | None = None
+    family: str | None = None
+    since: datetime | None = None
+    """Made then or later."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastAttempt:
+    """What was seen and said of an attempt, as far as this version can read its row (R-CLS-6)."""
+
+    attempt_id: str
+    session_id: str
+    ordinal: int
+    execution_profile_id: str
+    family: str
+    catalogue_version: str
+    created_at: datetime | None
+    outcome: AttemptOutcome | None
+    effects: Effects | None
+    evidence: Evidence | None
+    classification: Classification | None
+    unreadable: tuple[str, ...] = ()
+    """The fields that hold something which is not what it must be; they are None here."""
+    position: tuple[int, str] = (0, "")
+    """Where it stands among all, for the next page."""
+
+
+@dataclass(frozen=True, slots=True)
 class SelectionRecord:
     """One walk over the candidates. A generation has exactly one (design §6, 3)."""
 
@@ -234,6 +266,14 @@ class Store(Protocol):
 
     def attempts(self, session_id: str) -> list[AttemptRecord]:
         """Return all attempts of a session in order."""
+        ...
+
+    def past_attempts(
+        self, query: AttemptQuery, *, after: PastAttempt | None = None, limit: int = 200
+    ) -> list[PastAttempt]:
+        """Return a page of attempts of all sessions, newest first, from behind ``after`` on. A row that cannot be read is one of
+        them and says so.
+        """
         ...
 
     def selections(self, session_id: str) -> list[SelectionRecord]:

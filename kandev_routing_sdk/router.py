@@ -254,8 +254,12 @@ def _folder(cwd: str | Path | None) -> Path:
     return working_directory() if cwd is None else Path(cwd)
 
 
-def load_rules(adapters: Sequence[AgentAdapter] = (), *, plugins: bool = True) -> tuple[Registry, Catalogue]:
+def load_rules(
+    adapters: Sequence[AgentAdapter] = (), *, plugins: bool = True, extra: Sequence[RuleSource] = ()
+) -> tuple[Registry, Catalogue]:
     """Return the adapters and the neutral rules with all of theirs, without opening a store.
+
+    ``extra``: more rules, to be tried; with them, every fixture is verified, so that they break no other rule unseen.
 
     An installed plugin whose rules may not load is reported as broken, and only its family is missing (R-PLG-2); for the host's own
     ``adapters`` that is a :class:`~kandev_routing_sdk.errors.CatalogueError`.
@@ -275,7 +279,7 @@ def load_rules(adapters: Sequence[AgentAdapter] = (), *, plugins: bool = True) -
             broken.append(BrokenPlugin.of(family, problem))
             continue
         sources += own
-    return Registry(MappingProxyType(sound), tuple(broken)), Catalogue.load(sources, verify=False)
+    return Registry(MappingProxyType(sound), tuple(broken)), Catalogue.load([*sources, *extra], verify=bool(extra))
 
 
 def _is_shipped(adapter: AgentAdapter) -> bool:

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
-from kandev_routing_sdk.cli import calls, circuits, classify, demo, doctor, explain, guard, init, run
+from kandev_routing_sdk.cli import calls, circuits, classify, demo, doctor, explain, guard, init, replay, run
 from kandev_routing_sdk.cli.common import Globals, examples
 
 _EPILOGUE: Final = examples(
@@ -60,6 +60,7 @@ app.command(epilog=run.EPILOGUE)(run.run)
 app.command(epilog=explain.EPILOGUE)(explain.explain)
 app.command(epilog=guard.EPILOGUE)(guard.guard)
 app.command(epilog=classify.EPILOGUE)(classify.classify)
+app.command(epilog=replay.EPILOGUE)(replay.replay)
 app.add_typer(circuits.app, name="circuits")
 app.add_typer(calls.app, name="calls")
 app.command(epilog=doctor.EPILOGUE)(doctor.doctor)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from kandev_routing_sdk.cli.common import AsJson, examples, read_text, standard_input
-from kandev_routing_sdk.cli.output import note, one_line, print_json, print_text
+from kandev_routing_sdk.cli.output import error_line, note, one_line, print_json, print_text
+from kandev_routing_sdk.cli.rulebook import RuleFiles, load_catalogue
 from kandev_routing_sdk.errors import InputDataError
 
 if TYPE_CHECKING:
@@ -21,12 +23,15 @@ EPILOGUE: Final = examples(
     "some-agent 2>&1 >/dev/null | kandev-routing classify --family claude",
     "kandev-routing classify evidence.json --explain",
     "kandev-routing classify --jsonl < evidence.jsonl > results.jsonl",
+    "kandev-routing classify evidence.json --explain --rules new.toml    try rules that are not shipped yet",
 )
 MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 _TEXT_FAMILY: Final = "unknown"
+_ABSENT: Final[Mapping[str, str]] = {"no_match": "finds nothing", "not_applicable": "does not apply"}
+"""What became of rules that did not match, in words."""
 
 
-def classify(
+def classify(  # noqa: PLR0917  # options, which typer gives by name
     file: Annotated[str, typer.Argument(metavar="FILE", help="Evidence; - for standard input.")] = "-",
     jsonl: Annotated[
         bool, typer.Option("--jsonl", help="One JSON record a line; one JSON result a line, in order.")
@@ -43,17 +48,17 @@ def classify(
         bool,
         typer.Option("--explain", help="Also say what became of every rule, and why nothing automatic may follow."),
     ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="With --explain: name the rules, too, that found nothing or do not apply.")
+    ] = False,
+    rules: RuleFiles = None,
     as_json: AsJson = False,
 ) -> None:
     """Classify what an agent's runtime said: plain text, a JSON evidence record, or one record a line.
 
     Opens no database. Text is taken as what the agent's runtime says now of a prompt that was sent.
     """
-    from kandev_routing_sdk.router import load_rules
-
-    registry, catalogue = load_rules()
-    for plugin in registry.broken:
-        note(f"plugin {plugin.name!r} brings no rules: {plugin.problem}", "yellow")
+    catalogue = load_catalogue(list(dict.fromkeys(rules or ())))
     known = {name for rule in catalogue.rules for name in rule.families}
     if family is not None and family not in known:
         note(
@@ -61,9 +66,7 @@ def classify(
         )
     judge = _Judge(catalogue, family, explain=explain)
     if jsonl:
-        for number, line in _lines(file):
-            print_json_line(judge.document(_json(line, f"line {number}"), number, f"line {number}"))
-        return
+        raise typer.Exit(_each_line(judge, file))
     text = read_text(file)
     if text.lstrip()[:1] in {"{", "["}:
         record = _json(text, "standard input" if file == "-" else file)
@@ -75,12 +78,25 @@ def classify(
     if as_json:
         print_json(document)
     else:
-        _show(document)
+        _show(document, every=every)
 
 
-def print_json_line(document: dict[str, Any]) -> None:
-    """Print a result on a line of its own, at once, so that a reader can follow."""
-    print_json(document, on_one_line=True)
+def _each_line(judge: _Judge, file: str) -> int:
+    """Print a result a line, at once, so that a reader can follow. A line that is wrong is named, and keeps back no other's answer.
+
+    Returns the exit code.
+    """
+    exit_code = 0
+    for number, line in _lines(file):
+        where = f"line {number}"
+        try:
+            document = judge.document(_json(line, where), number, where)
+        except InputDataError as problem:
+            error_line(str(problem))
+            exit_code = problem.exit_code
+        else:
+            print_json(document, on_one_line=True)
+    return exit_code
 
 
 def _of_text(text: str, family: str | None) -> dict[str, Any]:
@@ -166,13 +182,15 @@ def _numbered(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
     number = 0
     while line := stream.readline(MAX_LINE_BYTES + 1):
         number += 1
-        if len(line) > MAX_LINE_BYTES:
-            raise InputDataError(f"line {number} is longer than {MAX_LINE_BYTES} bytes; split its record")
         if line.strip():
             yield number, line
+        while len(line) > MAX_LINE_BYTES and not line.endswith(b"\n"):
+            line = stream.readline(MAX_LINE_BYTES + 1)  # the rest of a line that is too long
 
 
 def _json(text: str | bytes, where: str) -> Any:  # noqa: ANN401
+    if isinstance(text, bytes) and len(text) > MAX_LINE_BYTES:
+        raise InputDataError(f"{where} is longer than {MAX_LINE_BYTES} bytes; split its record")
     try:
         decoded = text if isinstance(text, str) else text.decode("utf-8-sig")
         return json.loads(decoded, parse_constant=_no_number)
@@ -197,7 +215,7 @@ def _no_number(name: str) -> float:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _show(document: dict[str, Any]) -> None:
+def _show(document: dict[str, Any], *, every: bool) -> None:
     print_text(
         f"{document['code']} ({document['class']}), confidence {document['confidence']}, scope {document['scope']}"
     )
@@ -211,12 +229,23 @@ def _show(document: dict[str, Any]) -> None:
         print_text(f"said: {one_line(document['safe_excerpt'], 500)}")
     for line in document.get("because", ()):
         print_text(f"why: {one_line(line, 500)}")
-    shown = [r for r in document.get("rules", ()) if r["fate"] not in {"no_match", "not_applicable"}]
-    for rule in shown:
-        print_text(f"  {rule['rule']}: {rule['fate']}: {one_line(rule['why'], 300)}")
     if "rules" in document:
+        _show_rules(document["rules"], every=every)
+
+
+def _show_rules(rules: list[dict[str, str]], *, every: bool) -> None:
+    """Show what became of the rules: those that matched, and of the others how many, or each."""
+    fates = Counter(rule["fate"] for rule in rules)
+    print_text(
+        "rules that match:" if fates.total() > fates["no_match"] + fates["not_applicable"] else "no rule matches"
+    )
+    for rule in rules:
+        if every or rule["fate"] not in _ABSENT:
+            print_text(f"  {rule['rule']}: {_ABSENT.get(rule['fate'], rule['fate'])}: {one_line(rule['why'], 300)}")
+    if not every:
         print_text(
-            f"  {len(document['rules']) - len(shown)} other rules: nothing they look for is there, or not theirs to read"
+            f"other rules: {fates['no_match']} find nothing that they look for, {fates['not_applicable']} do not apply "
+            "(another family, channel or phase); --all names them"
         )
 
 

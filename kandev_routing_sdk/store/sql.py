@@ -12,6 +12,7 @@ from kandev_routing_sdk.circuits import Circuit, ResourceKey
 from kandev_routing_sdk.clock import SystemClock
 from kandev_routing_sdk.events import EventRecord
 from kandev_routing_sdk.ports import (
+    AttemptQuery,
     AttemptRecord,
     CallRecord,
     CircuitChange,
@@ -19,10 +20,11 @@ from kandev_routing_sdk.ports import (
     Commit,
     Committed,
     Interrupted,
+    PastAttempt,
     SelectionRecord,
 )
 from kandev_routing_sdk.route.model import Reason, Route, State
-from kandev_routing_sdk.store import attempts, calls, circuits, keys, migrate, routes
+from kandev_routing_sdk.store import attempts, calls, circuits, keys, migrate, past, routes
 from kandev_routing_sdk.store.engine import BlockingClock, Database, Transaction
 from kandev_routing_sdk.types import DispatchMark
 
@@ -93,6 +95,12 @@ class SqlStore:
     def attempts(self, session_id: str) -> list[AttemptRecord]:
         """Return all attempts of a session in order."""
         return self._database.read(lambda tx: attempts.of_session(tx, session_id))
+
+    def past_attempts(
+        self, query: AttemptQuery, *, after: PastAttempt | None = None, limit: int = 200
+    ) -> list[PastAttempt]:
+        """Return a page of attempts of all sessions, newest first, whether they can be read or not."""
+        return self._database.read(lambda tx: past.page(tx, query, after, limit))
 
     def selections(self, session_id: str) -> list[SelectionRecord]:
         """Return all selections of a session in order."""

@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 
 from kandev_routing_sdk.catalogue.wire import result_schema
+from kandev_routing_sdk.router import load_rules
 from tests.cli._world import Ran, World
 
 CORPUS = Path(__file__).parents[1] / "data" / "corpus-dev.jsonl"
@@ -53,12 +54,33 @@ def test_results_come_as_the_records_do(world: World) -> None:
     assert (0, "", "") == (process.returncode, out, err)
 
 
-def test_a_broken_line_is_named_and_nothing_before_it_is_lost(here: Callable[..., Ran]) -> None:
+def test_a_broken_line_is_named_and_keeps_back_no_answer(here: Callable[..., Ran]) -> None:
+    """The sentence names line and field; every other line has its answer, in order."""
     lines = [_record("a"), "", _record("b"), _record("c", phase="lunch"), _record("d")]
     ran = here("classify", "--jsonl", stdin="\n".join(lines))
     assert 65 == ran.code, ran
-    assert ["a", "b"] == [json.loads(line)["id"] for line in ran.out.splitlines()]
+    assert ["a", "b", "d"] == [json.loads(line)["id"] for line in ran.out.splitlines()]
     assert ran.error.startswith("line 4 (id c): evidence.phase: 'lunch' is none of ")
+
+
+def test_every_broken_line_is_named(here: Callable[..., Ran]) -> None:
+    lines = ["{", _record("a"), "\x00", _record("b", signals=[{"chanel": "stderr"}]), "[" * 100_000, _record("c")]
+    ran = here("classify", "--jsonl", "--explain", stdin="\n".join(lines))
+    assert 65 == ran.code, ran
+    assert ["a", "c"] == [json.loads(line)["id"] for line in ran.out.splitlines()]
+    assert ["error: line 1", "error: line 3", "error: line 4", "error: line 5"] == [
+        line[: len("error: line 1")] for line in ran.err.splitlines()
+    ]
+    assert "evidence.signals[0].channel is missing; give it in place of 'chanel'" in ran.err
+
+
+def test_a_line_that_is_too_long_is_left_out_whole(here: Callable[..., Ran], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left of it is no line of its own, wherever it ends."""
+    monkeypatch.setattr("kandev_routing_sdk.cli.classify.MAX_LINE_BYTES", 300)
+    for length in (300, 301, 302, 602, 603, 1000):
+        ran = here("classify", "--jsonl", stdin="\n".join([_record("a"), " " + "x" * length, _record("b")]))
+        assert (65, ["a", "b"]) == (ran.code, [json.loads(line)["id"] for line in ran.out.splitlines()]), length
+        assert "line 2 is longer than 300 bytes; split its record" == ran.error
 
 
 @pytest.mark.parametrize(
@@ -132,6 +154,103 @@ def test_explain_says_why(here: Callable[..., Ran]) -> None:
     assert ": won: says quota_limited of a signal on agent_notice" in ran.out
     document = here("classify", "--explain", "--json", stdin=_record("x")).document
     assert "won" == document["rules"][0]["fate"]
+
+
+FATES = ("won", "conflict", "agreed", "outranked", "no_match", "not_applicable")
+MIXED = _record(
+    "mixed",
+    signals=[
+        {"channel": "stderr", "text": "API Error: 429 usage limit reached; rate limit"},
+        {"channel": "http", "http_status": 429, "data": {"error": {"message": "credit balance is too low"}}},
+    ],
+)
+
+
+def test_explain_names_every_rule_once_the_deciding_ones_first(here: Callable[..., Ran]) -> None:
+    """R-CLI-4: each rule with what became of it and why, in documents and in lines alike."""
+    document = here("classify", "--explain", "--json", stdin=MIXED).document
+    rules = document["rules"]
+    assert sorted(r.id for r in load_rules()[1].rules) == sorted(r["rule"] for r in rules)
+    places = [FATES.index(r["fate"]) for r in rules]
+    assert sorted(places) == places
+    assert all(r["why"] for r in rules)
+    assert {"won", "outranked", "no_match", "not_applicable"} <= {r["fate"] for r in rules}
+    (line,) = here("classify", "--explain", "--jsonl", stdin=MIXED).out.splitlines()
+    assert document == json.loads(line)
+
+
+def test_explain_in_text_counts_the_rules_that_have_no_say(here: Callable[..., Ran]) -> None:
+    rules = here("classify", "--explain", "--json", stdin=MIXED).document["rules"]
+    ran = here("classify", "--explain", stdin=MIXED)
+    matching = [r for r in rules if r["fate"] in {"won", "outranked", "agreed", "conflict"}]
+    shown = [line for line in ran.out.splitlines() if line.startswith("  ")]
+    assert [f"  {r['rule']}: {r['fate']}: {r['why']}" for r in matching] == shown
+    silent, foreign = (sum(r["fate"] == fate for r in rules) for fate in ("no_match", "not_applicable"))
+    assert f"other rules: {silent} find nothing that they look for, {foreign} do not apply " in ran.out
+    every = here("classify", "--explain", "--all", stdin=MIXED).out
+    assert [r["rule"] for r in rules] == [
+        line.strip().partition(":")[0] for line in every.splitlines() if line.startswith("  ")
+    ]
+    assert "other rules" not in every
+    assert "no rule matches\n" in here("classify", "--explain", stdin="hm").out
+
+
+OWN_RULE = """
+released = "2026.12"
+[[rule]]
+id = "own.biscuits.1"
+code = "quota_limited"
+pattern = ["out of biscuits"]
+positive = ["We are out of biscuits"]
+negative = ["There are biscuits"]
+correlation = ["out of biscuits"]
+redaction = ["key «sk-ant-api03-Zq7xZq7xZq7xZq7xZq7xZq7x»: out of biscuits"]
+"""
+
+
+def test_rules_can_be_tried(world: World, here: Callable[..., Ran]) -> None:
+    """R-CLS-6: beside the installed ones, and only for this run."""
+    (world.folder / "own.toml").write_text(OWN_RULE)
+    said = "Sorry, out of biscuits"
+    before = here("classify", "--json", stdin=said).document
+    tried = here("classify", "--json", "--rules", "own.toml", stdin=said).document
+    assert (None, "own.biscuits.1") == (before["classifier_rule"], tried["classifier_rule"])
+    assert tried["catalogue_version"].startswith("2026.12+")
+    assert before["catalogue_version"] != tried["catalogue_version"]
+    explained = here("classify", "--explain", "--jsonl", "--rules", "own.toml", stdin=_record("a")).out
+    assert "own.biscuits.1" in explained
+    assert before == here("classify", "--json", stdin=said).document | {"occurred_at": before["occurred_at"]}
+
+
+BROKEN_RULES = {
+    "not there": (None, "own.toml cannot be read: No such file or directory"),
+    "no text": (b"\xff", "own.toml is not UTF-8 text (byte 0)"),
+    "no TOML": (b"released = ", "own.toml is not TOML: "),
+    "no fixture": (OWN_RULE.replace("negative", "#").encode(), "own.toml: rule own.biscuits.1: it has no negative fixture"),
+    "a fixture that fails": (
+        OWN_RULE.replace("There are biscuits", "never out of biscuits").encode(),
+        "own.toml: rule own.biscuits.1: negative fixture 'never out of biscuits' does not hold: it matches",
+    ),
+    "an id twice": (
+        OWN_RULE.replace("own.biscuits.1", "neutral.quota.field.1").encode(),
+        "own.toml: rule neutral.quota.field.1 exists already in neutral.toml",
+    ),
+    "no RE2": (OWN_RULE.replace('out of biscuits"]\npos', '(?=x)"]\npos').encode(), "own.toml: rule own.biscuits.1: the pattern"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["classify", "replay"])
+@pytest.mark.parametrize("case", BROKEN_RULES)
+def test_rules_that_may_not_load_are_78(world: World, here: Callable[..., Ran], case: str, command: str) -> None:
+    """One line that names the file, the rule and what to do; nothing is judged by half a catalogue."""
+    content, part = BROKEN_RULES[case]
+    if content is not None:
+        (world.folder / "own.toml").write_bytes(content)
+    ran = here(command, "--rules", "own.toml", "--store", world.url, stdin="out of biscuits")
+    assert (78, "") == (ran.code, ran.out), ran
+    assert part in ran.error
+    document = here(command, "--rules", "own.toml", "--store", world.url, "--json", stdin="x").document
+    assert (78, "catalogue") == (document["exit_code"], document["error"]["code"])
 
 
 def test_a_secret_in_evidence_is_not_repeated(here: Callable[..., Ran]) -> None:
