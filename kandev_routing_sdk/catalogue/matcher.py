@@ -12,6 +12,7 @@ from kandev_routing_sdk.catalogue.fields import FieldRules
 from kandev_routing_sdk.catalogue.patterns import PatternSet, compile_rule, exact_to_re2, to_re2
 from kandev_routing_sdk.catalogue.rules import Rank, Rule
 from kandev_routing_sdk.catalogue.views import View
+from kandev_routing_sdk.types import Channel
 
 _OURS: Final = "the catalogue"
 _NOTHING: Final[Sequence[int]] = ()
@@ -28,7 +29,7 @@ class Mark(Enum):
     """The agent says that it is still trying."""
     TIMED = (
         r"reset|retry|reconnecting|waiting|\bwait|backing off|next attempt|\b(?:try|back|limited|available|unavailable)\b|renew|"
-        r"refresh|replenish|regain|restored|lifted|resumes?\b|unlock|cools?[ -]?down|paused|blocked|locked out|suspended|"
+        r"refresh|replenish|regain|restored|lifted|resumes?\b|unlock|cool(?:s|ing)?[ -]?down|paused|locked|suspended|"
         r"(?:cycle|window|period|limit) ends|(?:limit|reached|exceeded)[^|\r\n]{0,80}\||rate-?limit|x-codex-"
     )
     """There may be a timing hint: a superset of what the timing grammar starts from (held by a test)."""
@@ -67,6 +68,9 @@ class Reading(NamedTuple):
 
 
 _NO_MARKS: Final[frozenset[Mark]] = frozenset()
+_STATUS: Final = Mark.STATUS
+_INTERIM: Final = Mark.INTERIM
+_EXIT: Final = Channel.EXIT
 _MAY_BE_TIMED: Final = frozenset({Mark.TIMED})
 
 
@@ -89,12 +93,16 @@ class Matcher:
 
     def read(self, view: View) -> Reading:
         """Return every rule that may read ``view`` and holds for it. The documents in its words may not be parsed yet."""
-        text = view.text
-        found = self._set.hits(text) if text else _NOTHING
-        if self._gate in found:
+        found: Sequence[int] = _NOTHING
+        if view.text:
+            try:
+                found = self._set.hits(view.text)
+            except UnicodeEncodeError:
+                return self.read(view.well_formed())
+        if self._gate in found or view.channel is _EXIT:
             view = view.with_documents()
-        elif not found and not view.structured:
-            return Reading(view, view)
+        if not found and not view.structured:
+            return Reading(view, view, (), _NO_MARKS)
         if view.documents and (theirs := self._fields.matching(view, foreign=True)):
             return Reading(view, view, tuple(Match(r, view, interim=False) for r in theirs), _MAY_BE_TIMED)
         whole = view
@@ -105,15 +113,15 @@ class Matcher:
             if theirs:
                 timed = marks & _MAY_BE_TIMED
                 found = self._set.hits(kept) if kept else _NOTHING
-                view = view.with_words(kept, documents=self._gate in found)
+                view = view.with_words(kept, documents=self._gate in found or view.channel is _EXIT)
                 hits, marks = self._named(found, view)
                 marks |= timed
             hits = [r for r in hits if not r.foreign]
-        if Mark.STATUS in marks:
+        if _STATUS in marks:
             view = view.with_status()
         if view.structured:
             hits += self._fields.matching(view, foreign=False)
-        interim = Mark.INTERIM in marks or any(_interim_document(d) for d in view.documents)
+        interim = _INTERIM in marks or any(_interim_document(d) for d in view.documents)
         matches = tuple(Match(r, view, interim=interim) for r in (*theirs, *dict.fromkeys(hits)))
         return Reading(view, whole, matches, marks)
 

@@ -9,7 +9,7 @@ from typing import Final, Literal, NamedTuple
 from kandev_routing_sdk.evidence.linear import compile_linear
 from kandev_routing_sdk.evidence.timing.headers import hints_from_headers, retry_after
 from kandev_routing_sdk.evidence.timing.model import TimingHint, Trust, relative
-from kandev_routing_sdk.evidence.timing.notation import span
+from kandev_routing_sdk.evidence.timing.spans import span
 from kandev_routing_sdk.evidence.timing.values import reset_value
 from kandev_routing_sdk.types import JsonValue
 
@@ -28,6 +28,8 @@ class _Field(NamedTuple):
 
 
 _FIELDS: Final[Mapping[str, _Field]] = {
+    "reset": _Field("none", Trust.LIMIT_FIELD),
+    "resets": _Field("none", Trust.LIMIT_FIELD),
     "resets_at": _Field("none", Trust.LIMIT_FIELD),
     "reset_at": _Field("none", Trust.LIMIT_FIELD),
     "resets_at_ms": _Field("none", Trust.LIMIT_FIELD),
@@ -35,6 +37,9 @@ _FIELDS: Final[Mapping[str, _Field]] = {
     "reset_time": _Field("none", Trust.LIMIT_FIELD),
     "reset_timestamp": _Field("none", Trust.LIMIT_FIELD),
     "reset_date": _Field("none", Trust.LIMIT_FIELD),
+    "quota_reset_date": _Field("none", Trust.LIMIT_FIELD),
+    "quota_reset_date_utc": _Field("none", Trust.LIMIT_FIELD),
+    "limited_user_reset_date": _Field("none", Trust.LIMIT_FIELD),
     "quota_reset_time": _Field("none", Trust.LIMIT_FIELD),
     "quota_reset_time_stamp": _Field("none", Trust.LIMIT_FIELD),
     "quota_reset_timestamp": _Field("none", Trust.LIMIT_FIELD),
@@ -48,6 +53,8 @@ _FIELDS: Final[Mapping[str, _Field]] = {
     "reset_after_seconds": _Field("seconds", Trust.LIMIT_FIELD),
     "resets_after_seconds": _Field("seconds", Trust.LIMIT_FIELD),
     "reset_seconds": _Field("seconds", Trust.LIMIT_FIELD),
+    "seconds_until_reset": _Field("seconds", Trust.LIMIT_FIELD),
+    "cooldown_seconds": _Field("seconds", Trust.LIMIT_FIELD),
     "resets_in_ms": _Field("milliseconds", Trust.LIMIT_FIELD),
     "reset_in_ms": _Field("milliseconds", Trust.LIMIT_FIELD),
     "reset_after_ms": _Field("milliseconds", Trust.LIMIT_FIELD),
@@ -57,6 +64,7 @@ _FIELDS: Final[Mapping[str, _Field]] = {
     "retry_after_seconds": _Field("seconds", Trust.RETRY_AFTER),
     "retry_after_sec": _Field("seconds", Trust.RETRY_AFTER),
     "retry_after_secs": _Field("seconds", Trust.RETRY_AFTER),
+    "retry_after_in_seconds": _Field("seconds", Trust.RETRY_AFTER),
     "retry_after_s": _Field("seconds", Trust.RETRY_AFTER),
     "retry_after_ms": _Field("milliseconds", Trust.RETRY_AFTER),
     "retry_after_millis": _Field("milliseconds", Trust.RETRY_AFTER),

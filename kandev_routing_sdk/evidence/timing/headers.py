@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Final
 
 from kandev_routing_sdk.evidence.linear import compile_linear
-from kandev_routing_sdk.evidence.timing.model import Source, TimingHint, Trust, absolute, relative
+from kandev_routing_sdk.evidence.timing.model import Source, TimingHint, Trust, absolute, due_at, relative
 from kandev_routing_sdk.evidence.timing.notation import http_date, retry_after_seconds
 from kandev_routing_sdk.evidence.timing.values import reset_value
 
@@ -136,13 +136,13 @@ def _dimensions(low: Mapping[str, str], observed_at: datetime | None, source: So
             observed_at=observed_at,
             bare="either",
         )
-    return sorted(hints, key=_length, reverse=True)
+    return sorted(hints, key=lambda hint: _due(hint, observed_at), reverse=True)
 
 
 def _spent(remaining: str) -> bool:
     return bool(_DECIMAL.fullmatch(remaining)) and float(remaining) == 0
 
 
-def _length(hint: TimingHint) -> tuple[float, float]:
-    wait = hint.retry_after.total_seconds() if hint.retry_after else 0.0
-    return (hint.reset_at.timestamp() if hint.reset_at else 0.0, wait)
+def _due(hint: TimingHint, observed_at: datetime | None) -> datetime:
+    """When a dimension passes, to compare it with others; a wait alone is compared with waits."""
+    return due_at(hint, observed_at or datetime(2000, 1, 1, tzinfo=UTC)) or datetime.max.replace(tzinfo=UTC)

@@ -1,4 +1,4 @@
-"""The notations of one value: durations, Retry-After, HTTP dates, ISO times, epochs (R-CLS-5)."""
+"""The notations of one value: Retry-After, HTTP dates, ISO times, zone offsets, epochs (R-CLS-5)."""
 
 from __future__ import annotations
 
@@ -7,33 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from kandev_routing_sdk.evidence.linear import compile_linear
+from kandev_routing_sdk.evidence.timing.spans import span
 
-__all__ = ["DURATION", "MONTHS", "duration", "epoch", "http_date", "iso", "offset", "retry_after_seconds", "span"]
-
-_UNITS: Final[Mapping[str, float]] = {
-    "ns": 1e-9,
-    "us": 1e-6,
-    "µs": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "m": 60.0,
-    "h": 3600.0,
-    "d": 86400.0,
-    "w": 604800.0,
-}
-_UNIT: Final = (
-    r"(?:milliseconds?|millis|msecs?|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|wks?|ns|us|µs|ms|[smhdw])"
-)
-_NUMBER: Final = r"(?:\d{1,9}(?:\.\d{1,9})?|an?\b|one\b)"
-DURATION: Final = rf"(?:{_NUMBER}[ \t\r\n-]*{_UNIT}[\s,]*(?:and\s+)?)*{_NUMBER}[ \t\r\n-]*{_UNIT}\b"
-"""RE2 source of a written duration: ``6m0s``, ``1.2s``, ``3 days 4 hours``, ``2 hours and 5 minutes``."""
-_WHOLE: Final = compile_linear(rf"(?i)\s*{DURATION}\s*")
-_PART: Final = compile_linear(rf"(?i)({_NUMBER})[ \t\r\n-]*({_UNIT})")
+__all__ = ["MONTHS", "epoch", "http_date", "iso", "offset", "retry_after_seconds"]
 
 _DIGITS: Final = compile_linear(r"[0-9]{1,9}")
 _EPOCH: Final = compile_linear(r"([0-9]{10}|[0-9]{13})(?:\.[0-9]{1,9})?")
 _ISO: Final = compile_linear(
-    r"(?i)(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?\s*(Z|UTC|GMT|[+-]\d\d:?\d\d)?"
+    r"(?i)(\d{4})[-/](\d\d)[-/](\d\d)[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,18}))?)?\s*(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?"
 )
 _OFFSET: Final = compile_linear(r"(?i)(?:Z|(?:UTC|GMT)?(?:([+-])(\d{1,2})(?::?(\d\d))?)?)")
 _FIXDATE: Final = compile_linear(
@@ -53,31 +34,7 @@ MONTHS: Final[Mapping[str, int]] = {
 }
 _EPOCH_RANGE: Final = (946_684_800, 4_102_444_800)  # the years 2000 to 2099: other numbers are no instants
 _MILLISECONDS_FROM: Final = 100_000_000_000
-
-
-def span(seconds: float) -> timedelta | None:
-    """A wait of ``seconds``; ``None`` for NaN, infinite or unrepresentable numbers."""
-    try:
-        return timedelta(seconds=seconds)
-    except (OverflowError, ValueError):
-        return None
-
-
-def duration(text: str) -> timedelta | None:
-    """A written duration with units; a bare number has none and is not a duration."""
-    if _WHOLE.fullmatch(text) is None:
-        return None
-    total = 0.0
-    for part in _PART.finditer(text):
-        number, unit = (part.group(1) or "").lower(), (part.group(2) or "").lower()
-        total += (1.0 if number[0] in "ao" else float(number)) * _scale(unit)
-    return span(round(total, 6))
-
-
-def _scale(unit: str) -> float:
-    if unit in _UNITS:
-        return _UNITS[unit]
-    return _UNITS["ms"] if unit.startswith(("mil", "ms")) else _UNITS[unit[0]]
+_LEAP_SECOND: Final = 60
 
 
 def retry_after_seconds(value: str) -> timedelta | None:
@@ -142,9 +99,11 @@ def http_date(value: str, *, observed_at: datetime | None) -> datetime | None:
     else:
         return None
     hour, minute, second = (int(part) for part in clock)
+    leap = second == _LEAP_SECOND  # in the grammar, and the start of the next minute
     try:
-        return datetime(int(year), MONTHS.get(month.lower(), 0), int(day), hour, minute, second, tzinfo=UTC)
-    except ValueError:
+        at = datetime(int(year), MONTHS.get(month.lower(), 0), int(day), hour, minute, second - leap, tzinfo=UTC)
+        return at + timedelta(seconds=leap)
+    except (ValueError, OverflowError):
         return None
 
 

@@ -22,55 +22,68 @@ class Moment(NamedTuple):
     length: int
     zone: Zone
     trust: int
+    dated: bool
+    """Whether it named a day in words, and not only a time of day."""
 
 
 _MONTH: Final = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
-    r"|nov(?:ember)?|dec(?:ember)?)\.?"
+    r"|nov(?:ember)?|dec(?:ember)?)\b\.?"
 )
 _WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-_WEEKDAY: Final = r"(?:mon|tue(?:s)?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b,?"
+_WEEKDAY: Final = r"(?:mon|tue(?:s)?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b"
 _DATE: Final = (
-    rf"(?:(?:{_WEEKDAY}\s*)?(?:"
+    rf"(?:(?:(?P<beside>{_WEEKDAY}),?\s*)?(?:"
     rf"(?P<month>{_MONTH})\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s+(?P<year>\d{{4}})\b)?"
-    rf"|(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?(?P<month2>{_MONTH})(?:,?\s+(?P<year2>\d{{4}})\b)?"
-    rf"|(?P<year3>\d{{4}})-(?P<month3>\d{{2}})-(?P<day3>\d{{2}})"
-    rf"|(?P<slash1>\d{{1,2}})/(?P<slash2>\d{{1,2}})/(?P<year4>\d{{4}})"
-    rf")|(?P<weekday>{_WEEKDAY})|(?P<near>today|tomorrow))"
+    rf"|(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?[\s-]+(?:of\s+)?(?P<month2>{_MONTH})(?:(?:,?\s+|-)(?P<year2>\d{{4}})\b)?"
+    rf"|(?P<year3>\d{{4}})[-/](?P<month3>\d{{2}})[-/](?P<day3>\d{{2}})\b"
+    rf"|(?P<slash1>\d{{1,2}})/(?P<slash2>\d{{1,2}})/(?P<year4>\d{{4}})\b"
+    rf")|(?P<weekday>{_WEEKDAY}),?|(?P<near>today|tomorrow)\b)"
 )
 _CLOCK: Final = (
     r"(?:(?P<hour>\d{1,2})(?::(?P<minute>\d{2})(?::(?P<second>\d{2}))?)?\s*(?P<half>a\.?m\b\.?|p\.?m\b\.?)"
-    r"|(?P<hour24>\d{1,2}):(?P<minute24>\d{2})(?::(?P<second24>\d{2}))?\b"
+    r"|(?P<hour24>\d{1,2}):(?P<minute24>\d{2})(?::(?P<second24>\d{2}))?"
     r"|(?P<named>noon|midnight)\b)"
 )
 _DATE_FORM: Final = compile_linear(rf"(?i)^(?:the\s+)?{_DATE}")
 _CLOCK_FORM: Final = compile_linear(rf"(?i)^{_CLOCK}")
 _TO_CLOCK: Final = compile_linear(r"(?i)^,?\s*(?:(?:at|@|by|around)\b\s*)?")
-_TO_DATE: Final = compile_linear(r"(?i)^,?\s*(?:on\s+)?")
+_TO_DATE: Final = compile_linear(r"(?i)^,?\s*[(\[]?\s*(?:on\s+)?")
+_SHIFT: Final = r"[+-]\d{1,2}(?::?\d\d)?"
 _ZONE: Final = compile_linear(
-    r"^\s*(?:[(\[]\s*(?P<wrapped>[A-Za-z][A-Za-z0-9_+:/-]{0,63}|[+-]\d\d:?\d\d)\s*[)\]]"
-    r"|(?P<bare>[A-Za-z]+(?:/[A-Za-z0-9_+-]*[A-Za-z0-9]){1,2}|(?:UTC|GMT)(?:[+-]\d{1,2}(?::?\d\d)?)?\b|Z\b"
-    r"|[+-]\d\d:?\d\d\b))"
+    rf"^\s*(?:[(\[]\s*(?P<wrapped>[A-Za-z_]+/[A-Za-z0-9_+/-]{{1,63}}|(?i:UTC|GMT)(?:\s?{_SHIFT})?|Z|[+-]\d\d(?::?\d\d)?)\s*[)\]]"
+    rf"|(?P<bare>[A-Z][A-Za-z]+(?:/[A-Za-z0-9_+-]*[A-Za-z0-9]){{1,2}}|(?i:UTC|GMT)(?:\s?{_SHIFT})?\b|Z\b|[+-]\d\d(?::?\d\d)?\b))"
 )
-_LOCAL: Final = compile_linear(r"(?i)^\s*[(\[]?\s*(?:your\s+)?local(?:\s+time)?\b\s*[)\]]?")
-# A zone that names several (CST, IST, "Pacific time"), or none at all: to read it as local would be a guess.
+_LOCAL: Final = compile_linear(
+    r"(?i)^\s*[(\[]?\s*(?:in\s+)?(?:(?:your\s+)?local(?:\s+time(?:\s?zone)?)?|your\s+time\s?zone)\b\s*[)\]]?"
+)
+# What follows a time and is no zone that everybody reads alike: an abbreviation (CST, IST, MSK), "Pacific time", one
+# word in brackets, an odd offset, the other end of a range. To read the time as local would be a guess.
 _VAGUE: Final = compile_linear(
-    r"^\s*(?:[(\[][^\s)\]]*/|[(\[]?\s*(?:[A-Z]{1,4}T\b|(?i:(?:pacific|eastern|central|mountain|atlantic)\b)"
-    r"|(?i:[a-z]+ (?:[a-z]+ )?time\b)))"
+    r"^\s*[(\[]\s*(?:[^\s)\]]{1,64}|[A-Za-z ]{1,48}\b(?i:time))\s*[)\]]"
+    r"|^\s*(?:in\s+|[(\[]\s*)?(?i:(?:[ceapm][sd]t|ak[sd]t|h[sk]t|c?est|[cew]e[st]t|bst|[ijk]st|msk|sgt|ae[sd]t|nz[sd]t"
+    r"|pacific|eastern|central|mountain|atlantic)\b|(?:[a-z]+ ){1,4}time\b)"
+    r"|^[ \t]*[(\[]?[A-Z]{2,5}\b|^[ \t]+in\s+(?:the\s+)?[A-Z]|^[ \t]*\+\d|^-\d|^[ \t]*[ap]\b"
+    r"|^[ \t]*(?:\x{2013}|-|to\b)[ \t]*\d|^[:.]\d|^[A-Za-z\d_%/]"
 )
+_DAY_IN_BRACKETS: Final = compile_linear(r"(?i)^\s*[(\[](?:today|tomorrow)[)\]]")
 _ISO: Final = compile_linear(
-    r"(?i)^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:\s*(?:Z\b|UTC\b|GMT\b|[+-]\d\d:?\d\d\b))?"
+    r"(?i)^\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,18})?)?"
+    r"(?:\s*(?:Z\b|UTC\b|GMT\b|[+-]\d\d:?\d\d\b|[+-]\d\d\b))?"
 )
-_EPOCH: Final = compile_linear(r"^[0-9]{10}(?:[0-9]{3})?\b")
+_HALF_OF_DAY: Final = compile_linear(r"(?i)^\s*[ap]\.?m\b")
+_EPOCH: Final = compile_linear(r"^[0-9]{10}(?:[0-9]{3})?(?:\.\d{1,9})?\b")
+# Digits that go on are an id, a port or an address, not an instant.
+_GOES_ON: Final = compile_linear(r"^[-_:/@+%]|^\.\w|^\s+(?i:bytes|tokens|chars|characters|requests|items|files)\b")
 _NOON: Final = 12
 
 
 def read_moment(text: str, *, observed_at: datetime | None, local_zone: str | None) -> Moment | None:
     """The moment that ``text`` starts with; ``None`` where there is none, or its zone is not known."""
     if found := _EPOCH.match(text):
-        moment = epoch(found.group() or "")
-        return Moment(moment, found.end(), "utc", Trust.LIMIT_TEXT) if moment else None
-    if found := _ISO.match(text):
+        moment = None if _GOES_ON.match(text[found.end() :]) else epoch(found.group() or "")
+        return Moment(moment, found.end(), "utc", Trust.LIMIT_TEXT, dated=False) if moment else None
+    if (found := _ISO.match(text)) and not _HALF_OF_DAY.match(text[found.end() :]):
         return _iso_moment(text, found, observed_at, local_zone)
     parts = _read(text)
     if parts is None:
@@ -84,15 +97,16 @@ def read_moment(text: str, *, observed_at: datetime | None, local_zone: str | No
             # A calendar day without zone is right to a day whatever the zone, and believed least of all.
             zone, kind = UTC, "none"
     when = instant(wall, zone, observed_at) if zone is not None else None
-    return Moment(when, length, kind, trust) if when is not None else None
+    dated = (wall.month, wall.weekday, wall.in_days) != (None, None, None)
+    return Moment(when, length, kind, trust, dated) if when is not None else None
 
 
 def _iso_moment(text: str, found: Match, observed_at: datetime | None, local_zone: str | None) -> Moment | None:
     written = found.group() or ""
-    moment, kind = iso_instant(written, None)
+    moment, kind = iso_instant(written)
     if moment is not None:
-        return Moment(moment, found.end(), kind, Trust.LIMIT_TEXT)
-    moment, _ = iso_instant(written + "Z", None)
+        return Moment(moment, found.end(), kind, Trust.LIMIT_TEXT, dated=False)
+    moment, _ = iso_instant(written + "Z")
     name, length = _zone_name(text, found.end())
     zone, kind = _zone(name, local_zone)
     if zone is None or moment is None:
@@ -100,7 +114,7 @@ def _iso_moment(text: str, found: Match, observed_at: datetime | None, local_zon
     wall = WallTime(moment.time(), moment.month, moment.day, moment.year)
     when = instant(wall, zone, observed_at)
     trust = Trust.LIMIT_TEXT if kind == "text" else Trust.LOCAL_TEXT
-    return Moment(when, length, kind, trust) if when else None
+    return Moment(when, length, kind, trust, dated=False) if when else None
 
 
 def _read(text: str) -> tuple[WallTime, str, int] | None:
@@ -120,7 +134,7 @@ def _read(text: str) -> tuple[WallTime, str, int] | None:
         return None
     name, end = _zone_name(text, found.end())
     after = end + _length(_TO_DATE, text[end:])
-    if day := _DATE_FORM.match(text[after:]):
+    if name != "?" and (day := _DATE_FORM.match(text[after:])):
         wall = _date(day)
         if wall is None:
             return None
@@ -143,9 +157,11 @@ def _zone_name(text: str, start: int) -> tuple[str, int]:
         return "", start + found.end()
     found = _ZONE.match(rest)
     if found is not None:
-        name = found.group("wrapped") or found.group("bare") or ""
+        name = (found.group("wrapped") or found.group("bare") or "").replace(" ", "")
         if zone_named(name) is not None or "/" in name:
             return name, start + found.end()
+    if _DAY_IN_BRACKETS.match(rest):
+        return "", start
     return ("?" if _VAGUE.match(rest) else ""), start
 
 
@@ -184,16 +200,16 @@ def _date(found: Match) -> WallTime | None:
             return None
         month, day = (second, first) if first > _NOON else (first, second)
         return WallTime(month=month, day=day, year=int(found.group("year4") or 0))
+    beside = found.group("beside")
+    weekday = _WEEKDAYS.index(beside[:3].lower()) if beside else None
     if found.group("year3"):
-        return WallTime(
-            month=int(found.group("month3") or 0),
-            day=int(found.group("day3") or 0),
-            year=int(found.group("year3") or 0),
-        )
+        year3, month3, day3 = (int(found.group(name) or 0) for name in ("year3", "month3", "day3"))
+        return WallTime(month=month3, day=day3, year=year3, weekday=weekday)
     name = found.group("month") or found.group("month2") or ""
     year = found.group("year") or found.group("year2")
     return WallTime(
         month=MONTHS[name[:3].lower()],
         day=int(found.group("day") or found.group("day2") or 0),
         year=int(year) if year else None,
+        weekday=weekday,
     )

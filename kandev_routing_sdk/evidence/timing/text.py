@@ -1,8 +1,4 @@
-"""Timing in a runtime's sentences: "try again in 6m0s", "resets 3pm (Europe/London)" and their kin (R-CLS-5).
-
-A sentence counts from a word about coming back ("resets", "try again", "retrying", "wait", …). The words after it are
-read by anchored patterns over a bounded window, so a text of any size costs linear time.
-"""
+"""Timing in a text: its sentences, epoch suffixes, printed header lines and printed JSON (R-CLS-5)."""
 
 from __future__ import annotations
 
@@ -12,42 +8,25 @@ from datetime import datetime
 from typing import Final
 
 from kandev_routing_sdk.evidence.linear import compile_linear, well_formed
+from kandev_routing_sdk.evidence.timing.clauses import hints_from_clauses
 from kandev_routing_sdk.evidence.timing.data import hints_from_data, hints_from_field, is_timing_field
 from kandev_routing_sdk.evidence.timing.headers import hints_from_headers, names_timing
 from kandev_routing_sdk.evidence.timing.model import TimingHint, Trust, absolute, relative
-from kandev_routing_sdk.evidence.timing.notation import DURATION, duration, epoch
-from kandev_routing_sdk.evidence.timing.sentence import read_moment
+from kandev_routing_sdk.evidence.timing.notation import epoch
+from kandev_routing_sdk.evidence.timing.spans import span
 from kandev_routing_sdk.types import JsonValue
 
 __all__ = ["hints_from_text"]
 
-_WINDOW: Final = 160
-_MAX_TRIGGERS: Final = 1024
 _MAX_DOCUMENTS: Final = 64
 _MAX_LINES: Final = 512
+_MAX_INNER: Final = 16
 
-_GAP: Final = r"[\s:,\x{2013}\x{2014}\x{b7}-]*"
-_TRIGGER: Final = compile_linear(
-    r"(?i)\b(?:"
-    r"(?P<own>retrying|reconnecting|waiting|will retry|will reconnect|backing off|next (?:retry|attempt))"
-    r"|(?P<said>(?:try|retry)(?: (?:again|your request|the request|this request|later))*|resets?(?:ting)?|renews?"
-    r"|refresh(?:es)?|replenish(?:es|ed)?|restored|lifted|resumes?|unlocks?|regain(?: access)?|cool(?:s)?[ -]?down"
-    r"|available|unavailable|back(?: online)?|come back|wait|paused|blocked|locked out|suspended|retry[ -]after"
-    r"|cycle ends|window ends|period ends|limit ends|limited)"
-    r")\b"
+# The bar stands right behind the words: a number in the next cell of a table is something else.
+_SUFFIX: Final = compile_linear(
+    r"(?i)(?:limit|reached|exceeded|reset)[^|\r\n]{0,80}[^|\s]\|\s?([0-9]{10}(?:[0-9]{3})?)(?:[^0-9A-Za-z|_.:-]|[.]?(?:\s|$))"
 )
-_RELATIVE: Final = compile_linear(
-    rf"(?i)^(?P<link>{_GAP}(?:\(?attempt \d{{1,5}}(?:\s*(?:/|of)\s*\d{{1,5}})?\)?{_GAP})?(?:waiting\s+)?"
-    rf"(?:(?:again|automatically|the|it|request|will be|is|be|you|your|limit)\s+)*(?:(?:in|after|for|within)\b[\s:]*)?"
-    rf"(?:(?:about|around|approximately|approx\.?|roughly|at least|another|~)\s*)?)"
-    rf"(?P<wait>{DURATION})(?P<ago>\s+ago\b)?"
-)
-_LINKED: Final = compile_linear(r"(?i)\b(?:in|after|for|within)\b|:\s*$")
-_ABSOLUTE_LINK: Final = compile_linear(
-    rf"(?i)^{_GAP}(?:(?:again|at|on|by|after|until|till|from|it|is|are|will be|be|next|back|available|reset|later"
-    rf"|this|time|date|around|about)\b{_GAP})*"
-)
-_SUFFIX: Final = compile_linear(r"(?i)(?:limit|reached|exceeded|reset)[^|\r\n]{0,80}\|\s?([0-9]{10}(?:[0-9]{3})?)\b")
+_CELL: Final = compile_linear(r"^[ \t]*\|")
 _LINE: Final = compile_linear(r"(?im)^[\s<>*|-]*([a-z][a-z0-9-]{2,60})[ \t]*:[ \t]*([^\r\n]{1,100})")
 _RETRY_AFTER: Final = compile_linear(
     r"(?i)\bretry-after\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?"
@@ -55,9 +34,21 @@ _RETRY_AFTER: Final = compile_linear(
 )
 _FIELD: Final = compile_linear(
     r"(?i)\b([a-z_-]{0,24}(?:reset|retry|wait)[a-z_-]{0,32})\\*[\"']?[ \t]*[:=][ \t]*"
-    r"(?:\\*[\"']([^\"'\\\r\n]{1,60})|([0-9][0-9.]{0,20}))"
+    r"(?:\\*[\"']([^\"'\\\r\n]{1,60})|([0-9][0-9A-Za-z.:+-]{0,40}))"
 )
-_WAITS_WITHOUT_LINK: Final = frozenset({"wait", "waiting", "retrying"})
+_PROTOBUF: Final = compile_linear(
+    r"\bretry_delay(?:\s|\\n)*:?(?:\s|\\n)*\{(?:\s|\\n)*(?:seconds\s*:\s*([0-9]{1,9}))?(?:\s|\\n)*"
+    r"(?:nanos\s*:\s*([0-9]{1,9}))?(?:\s|\\n)*\}"
+)
+# Some window in the text is not exhausted: of fields without their object, nobody can tell whose reset is whose.
+_WORKING: Final = compile_linear(
+    r"(?i)(?:\bstatus\\*[\"']?\s*[:=]\s*\\*[\"']?allowed|remaining\\*[\"']?\s*[:=]\s*\\*[\"']?(?:0\.0*)?[1-9])"
+)
+_COLOUR: Final = compile_linear(r"\x1b\[[0-9;:]*m")
+_PLAIN: Final = str.maketrans(
+    dict.fromkeys("\u00a0\u2002\u2003\u2007\u2009\u200a\u202f\u3000", " ") | dict.fromkeys("\u2010\u2011\u2212", "-")
+)
+"""Spaces and signs that number formatters print (some put U+202F before "PM"), as the ones that patterns know."""
 
 
 def hints_from_text(text: str, *, observed_at: datetime | None, local_zone: str | None) -> list[TimingHint]:
@@ -69,9 +60,12 @@ def hints_from_text(text: str, *, observed_at: datetime | None, local_zone: str 
         local_zone: IANA name of the zone in which the runtime prints local times; without it, and without a zone in
             the text, a wall time is no hint.
     """
-    text = well_formed(text)
+    text = _COLOUR.sub("", well_formed(text)).translate(_PLAIN)
     hints: list[TimingHint] = []
     for found in _SUFFIX.finditer(text):
+        line = text[text.rfind("\n", 0, found.start()) + 1 : found.start() + 1]
+        if _CELL.match(line):
+            continue
         hints += absolute(
             epoch(found.group(1) or ""),
             source="text",
@@ -80,54 +74,8 @@ def hints_from_text(text: str, *, observed_at: datetime | None, local_zone: str 
             trust=Trust.LIMIT_TEXT,
             observed_at=observed_at,
         )
-    hints += _sentences(text, observed_at, local_zone)
+    hints += hints_from_clauses(text, observed_at=observed_at, local_zone=local_zone)
     return hints + _printed_headers(text, observed_at) + _printed_fields(text, observed_at)
-
-
-def _sentences(text: str, observed_at: datetime | None, local_zone: str | None) -> list[TimingHint]:
-    hints: list[TimingHint] = []
-    for count, found in enumerate(_TRIGGER.finditer(text)):
-        if count >= _MAX_TRIGGERS:
-            break
-        word = found.group() or ""
-        window = text[found.end() : found.end() + _WINDOW]
-        if text[found.start() - 1 : found.start()] in {"-", "_"} or window.startswith("-"):
-            continue  # part of a header's or a field's name: read by its grammar, below
-        hints += _wait(word, window, own=found.group("own") is not None) or _moment(
-            word, window, observed_at, local_zone
-        )
-    return hints
-
-
-def _wait(word: str, window: str, *, own: bool) -> list[TimingHint]:
-    found = _RELATIVE.match(window)
-    if found is None or found.group("ago"):
-        return []
-    link = found.group("link") or ""
-    if not (own or word.lower() in _WAITS_WITHOUT_LINK or _LINKED.search(link)):
-        return []
-    return relative(
-        duration(found.group("wait") or ""),
-        source="text",
-        written=word + window[: found.end()],
-        trust=Trust.OWN_BACKOFF if own else Trust.RELATIVE_TEXT,
-    )
-
-
-def _moment(word: str, window: str, observed_at: datetime | None, local_zone: str | None) -> list[TimingHint]:
-    link = _ABSOLUTE_LINK.match(window)
-    start = link.end() if link is not None else 0
-    moment = read_moment(window[start:], observed_at=observed_at, local_zone=local_zone)
-    if moment is None:
-        return []
-    return absolute(
-        moment.instant,
-        source="text",
-        written=word + window[: start + moment.length],
-        zone=moment.zone,
-        trust=moment.trust,
-        observed_at=observed_at,
-    )
 
 
 def _printed_headers(text: str, observed_at: datetime | None) -> list[TimingHint]:
@@ -147,25 +95,39 @@ def _printed_headers(text: str, observed_at: datetime | None) -> list[TimingHint
 def _printed_fields(text: str, observed_at: datetime | None) -> list[TimingHint]:
     """Fields of printed JSON objects; of what does not parse (cut off, escaped), the fields that are whole."""
     hints: list[TimingHint] = []
+    for found in _PROTOBUF.finditer(text):
+        hints += relative(
+            span(int(found.group(1) or 0) + int(found.group(2) or 0) / 1e9),
+            source="text",
+            written=found.group() or "",
+            trust=Trust.RETRY_AFTER - 1,
+        )
     parsed = False
     for document in _documents(text):
         parsed = True
         hints += hints_from_data(document, observed_at=observed_at)
-    if not parsed:
-        for count, found in enumerate(_FIELD.finditer(text)):
-            if count >= _MAX_LINES:
-                break
-            name = found.group(1) or ""
-            if "retry-after" not in name.lower() and is_timing_field(name):
-                value = found.group(2) or (found.group(3) or "").rstrip(".")
-                hints += hints_from_field(name, value, observed_at=observed_at)
+    return hints if parsed or _WORKING.search(text) else hints + _loose_fields(text, observed_at)
+
+
+def _loose_fields(text: str, observed_at: datetime | None) -> list[TimingHint]:
+    hints: list[TimingHint] = []
+    for count, found in enumerate(_FIELD.finditer(text)):
+        if count >= _MAX_LINES:
+            break
+        name = found.group(1) or ""
+        if "retry-after" not in name.lower() and is_timing_field(name):
+            value = found.group(2) or (found.group(3) or "").rstrip(".:-+")
+            hints += hints_from_field(name, value, observed_at=observed_at)
     return hints
 
 
 def _documents(text: str) -> Iterator[JsonValue]:
-    """The JSON objects in a text: one from the first brace of the text, then one from that of each later line."""
-    decoder = json.JSONDecoder()
-    position, tries = text.find("{"), 0
+    """The JSON objects in a text: one from the first brace of the text, then one from that of each later line.
+
+    Objects that are printed within a string of another follow it: a proxy quotes its upstream's answer like this.
+    """
+    decoder = json.JSONDecoder(strict=False)
+    position, tries, inner = text.find("{"), 0, _MAX_INNER
     while position >= 0 and tries < _MAX_DOCUMENTS:
         tries += 1
         try:
@@ -176,4 +138,26 @@ def _documents(text: str) -> Iterator[JsonValue]:
                 return
         else:
             yield document
+            for quoted in _quoted(document, inner):
+                inner -= 1
+                yield quoted
         position = text.find("{", end)
+
+
+def _quoted(document: JsonValue, most: int) -> Iterator[JsonValue]:
+    """The JSON objects in the strings of ``document``, and in theirs, at most ``most``."""
+    level: list[JsonValue] = [document]
+    while level and most > 0:
+        node = level.pop()
+        if isinstance(node, dict):
+            level += node.values()
+        elif isinstance(node, list):
+            level += node
+        elif isinstance(node, str) and "{" in node:
+            most -= 1
+            try:
+                found, _ = json.JSONDecoder(strict=False).raw_decode(node, node.find("{"))
+            except (ValueError, RecursionError):
+                continue
+            level.append(found)
+            yield found

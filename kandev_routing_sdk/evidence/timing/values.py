@@ -6,13 +6,14 @@ from datetime import datetime, timedelta
 from typing import Final, Literal
 
 from kandev_routing_sdk.evidence.linear import compile_linear
-from kandev_routing_sdk.evidence.timing.model import Source, TimingHint, Zone, absolute, relative
-from kandev_routing_sdk.evidence.timing.notation import duration, epoch, iso, span
-from kandev_routing_sdk.evidence.timing.wall import zone_named
+from kandev_routing_sdk.evidence.timing.model import Source, TimingHint, Trust, Zone, absolute, relative
+from kandev_routing_sdk.evidence.timing.notation import epoch, iso
+from kandev_routing_sdk.evidence.timing.spans import duration, span
 
 __all__ = ["iso_instant", "reset_value"]
 
 _DECIMAL: Final = compile_linear(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_DAY: Final = compile_linear(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def reset_value(
@@ -23,9 +24,10 @@ def reset_value(
     trust: int,
     observed_at: datetime | None,
     bare: Literal["seconds", "milliseconds", "either", "none"],
-    local_zone: str | None = None,
 ) -> list[TimingHint]:
-    """The hint of a value that is an epoch, an ISO time, a duration, or a bare number.
+    """The hint of a value that is an epoch, an ISO time, a date, a duration, or a bare number.
+
+    A date alone is right to a day whatever the zone, and believed last.
 
     Args:
         value: what was written, without surrounding quotes.
@@ -35,12 +37,14 @@ def reset_value(
         observed_at: when it was seen, UTC.
         bare: what a bare number is: a wait in a unit, an epoch (``none``), or either an epoch or, if too small for
             one, seconds.
-        local_zone: IANA name for an ISO time without a zone; without it such a time is no hint.
     """
     zone: Zone = "utc"
     instant = epoch(value) if bare in {"either", "none"} else None
     if instant is None:
-        instant, zone = iso_instant(value, local_zone)
+        instant, zone = iso_instant(value)
+    if instant is None and _DAY.fullmatch(value):
+        instant, _ = iso_instant(value + "T00:00Z")
+        zone, trust = "none", Trust.DATE_TEXT
     if instant is not None:
         return absolute(instant, source=source, written=written, zone=zone, trust=trust, observed_at=observed_at)
     wait: timedelta | None = duration(value)
@@ -49,17 +53,9 @@ def reset_value(
     return relative(wait, source=source, written=written, trust=trust)
 
 
-def iso_instant(text: str, local_zone: str | None) -> tuple[datetime | None, Zone]:
-    """The instant of an ISO time and what its zone rests on; none for a zone-less one without ``local_zone``."""
+def iso_instant(text: str) -> tuple[datetime | None, Zone]:
+    """The instant of an ISO time and what its zone rests on; none for one without a zone: whose clock nobody says."""
     found = iso(text)
-    if found is None:
+    if found is None or not found[1]:
         return None, "none"
-    moment, zoned = found
-    if zoned:
-        return moment, "utc" if text.strip()[-1] in "Zz" else "text"
-    zone = zone_named(local_zone) if local_zone else None
-    if zone is None:
-        return None, "none"
-    wall = moment.replace(tzinfo=zone)
-    # As everywhere: of two readings at a clock change, the later.
-    return max(wall.replace(fold=fold).astimezone(moment.tzinfo) for fold in (0, 1)), "adapter"
+    return found[0], "utc" if text.strip()[-1] in "Zz" else "text"
