@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -44,6 +44,17 @@ class Classification(BaseModel):
     safe_excerpt: str | None = None
     because: tuple[str, ...] = ()
     """Reasons: matched rules, conflicts, why confidence is what it is."""
+
+    @classmethod
+    def of(cls, fields: dict[str, Any]) -> Self:
+        """Make one of all its fields, which are right already: validating would take longer than classifying does (R-PRF-2)."""
+        made = cls.__new__(cls)
+        # what pydantic's own unpickling does
+        object.__setattr__(made, "__dict__", fields)
+        object.__setattr__(made, "__pydantic_fields_set__", set(fields))
+        object.__setattr__(made, "__pydantic_extra__", None)
+        object.__setattr__(made, "__pydantic_private__", None)
+        return made
 
     def automatic_refusal(self, effects: Effects | None, *, resume_guarantee: bool = False) -> str | None:
         """Return why nothing automatic may follow this failure, or None when it may (R-SAFE-1, R-CLS-2)."""

@@ -24,6 +24,18 @@ from kandev_routing_sdk.evidence.timing import TimingHint
 from kandev_routing_sdk.types import Channel, Code, Confidence, ErrorClass, Phase
 
 MAX_EXCERPT_BYTES: Final = 4096
+# Naming a member of an enum costs as much as reading a hundred characters; here all are named once.
+_STDERR: Final = Channel.STDERR
+_EXIT: Final = Channel.EXIT
+_HTTP: Final = Channel.HTTP
+_NOTICE: Final = Channel.AGENT_NOTICE
+_PROVIDERS: Final = Code.UNKNOWN_PROVIDER_ERROR
+_AGENTS: Final = Code.AGENT_RUNTIME_ERROR
+_HIGH: Final = Confidence.HIGH
+_LOW: Final = Confidence.LOW
+_UNCLASSIFIED: Final = ErrorClass.UNCLASSIFIED
+_OF_PROVIDER: Final = Mark.PROVIDER
+_FOREIGN: Final = Rank.FOREIGN
 _ERROR_STATUS: Final = 400
 _LEAD: Final = 512
 """Characters of one endless line that an excerpt shows before the words that decided."""
@@ -71,15 +83,16 @@ class Catalogue:
 
     def judge(self, evidence: Evidence) -> Judgement:
         """Return every match and which one decides (R-CLS-3)."""
-        readings = tuple([self._matcher.read(v) for v in views_of(evidence, documents=False)])
+        read = self._matcher.read
+        readings = tuple([read(v) for v in views_of(evidence, documents=False)])
         matches = [m for r in readings for m in r.matches]
         if not matches:
             return Judgement(readings)
         top = max(m.weight for m in matches)
         best = [m for m in matches if m.weight == top]
-        if best[0].rule.rank is Rank.FOREIGN:
+        if best[0].rule.rank is _FOREIGN:
             # noise names the failure only where there was nothing else
-            return Judgement(readings, None if _unexplained(readings) else best[0])
+            return Judgement(readings, None if any(map(_is_unexplained, readings)) else best[0])
         if len({m.rule.code for m in best}) > 1:
             return Judgement(readings, None, tuple(m for _, m in sorted({m.rule.id: m for m in best}.items())))
         return Judgement(readings, best[0])
@@ -100,29 +113,31 @@ class Catalogue:
         hint = hint_for(evidence, judgement.readings, rule)
         code, because = _code(evidence, judgement, hint)
         row = CODES[code]
-        confidence = rule.confidence if rule else Confidence.LOW
-        if confidence is Confidence.HIGH and _is_beside_the_point(judgement):
+        confidence = rule.confidence if rule else _LOW
+        if confidence is _HIGH and _is_beside_the_point(judgement):
             confidence, because = Confidence.MEDIUM, (*because, "the failed request itself says something else")
-        error_class = ErrorClass.UNCLASSIFIED if confidence is Confidence.LOW else row.error_class
+        error_class = _UNCLASSIFIED if confidence is _LOW else row.error_class
         shown = winner.view if winner else _shown(judgement)
         signal = shown.signal if shown else None
         clean = _as_it_is if sanitised else self._sanitiser.text
-        return Classification(
-            code=code,
-            error_class=error_class,
-            confidence=confidence,
-            scope=(rule.scope if rule and rule.scope and code is rule.code else row.scope),
-            classifier_rule=rule.id if rule else None,
-            catalogue_version=self.version,
-            provider_id=evidence.provider_id or (rule.provider if rule else None),
-            model_id=evidence.model_id,
-            phase=(signal.phase if signal and signal.phase else evidence.phase),
-            occurred_at=(signal.at if signal and signal.at else evidence.observed_at),
-            retry_after=hint.retry_after if hint else None,
-            reset_at=hint.reset_at if hint else None,
-            hint=_provenance(hint, clean),
-            safe_excerpt=self._excerpt(shown, rule, clean),
-            because=because,
+        return Classification.of(
+            {
+                "code": code,
+                "error_class": error_class,
+                "confidence": confidence,
+                "scope": rule.scope if rule and rule.scope and code is rule.code else row.scope,
+                "classifier_rule": rule.id if rule else None,
+                "catalogue_version": self.version,
+                "provider_id": evidence.provider_id or (rule.provider if rule else None),
+                "model_id": evidence.model_id,
+                "phase": (signal.phase if signal else None) or evidence.phase,
+                "occurred_at": (signal.at if signal else None) or evidence.observed_at,
+                "retry_after": hint.retry_after if hint else None,
+                "reset_at": hint.reset_at if hint else None,
+                "hint": _provenance(hint, clean) if hint else None,
+                "safe_excerpt": self._excerpt(shown, rule, clean),
+                "because": because,
+            }
         )
 
     def _excerpt(self, view: View | None, rule: Rule | None, clean: Callable[[str], str]) -> str | None:
@@ -133,19 +148,29 @@ class Catalogue:
         if not words and view.signal.data is not None:
             words = _printed(view.signal.data)
         words = clean(words)
+        if not words or words.isspace():
+            return None
         if len(words) > MAX_EXCERPT_BYTES and rule is not None:
             at = self._matcher.where(rule, words)
             words = words[max(words.rfind("\n", 0, at) + 1, at - _LEAD) :]
-        return excerpt(words, MAX_EXCERPT_BYTES) if words.strip() else None
+        return words if _fits(words) else excerpt(words, MAX_EXCERPT_BYTES)
+
+
+def _fits(words: str) -> bool:
+    """Whether ``words`` may be shown as they are."""
+    if words.isascii():
+        return len(words) <= MAX_EXCERPT_BYTES
+    try:
+        return len(words.encode()) <= MAX_EXCERPT_BYTES
+    except UnicodeEncodeError:
+        return False
 
 
 def _as_it_is(text: str) -> str:
     return text
 
 
-def _provenance(hint: TimingHint | None, clean: Callable[[str], str]) -> HintProvenance | None:
-    if hint is None:
-        return None
+def _provenance(hint: TimingHint, clean: Callable[[str], str]) -> HintProvenance:
     return HintProvenance(source=hint.source, written=clean(hint.written), zone=hint.zone)
 
 
@@ -165,7 +190,7 @@ def _code(evidence: Evidence, judgement: Judgement, hint: TimingHint | None) -> 
     winner = judgement.winner
     if judgement.conflict:
         parts = ", ".join(f"{m.rule.id} says {m.rule.code}" for m in judgement.conflict)
-        return Code.UNKNOWN_PROVIDER_ERROR, (f"rules of equal rank disagree: {parts}",)
+        return _PROVIDERS, (f"rules of equal rank disagree: {parts}",)
     if winner is None:
         return _fallback(evidence, judgement.readings), ("no rule matches",)
     rule = winner.rule
@@ -185,10 +210,10 @@ def _is_beside_the_point(judgement: Judgement) -> bool:
     That request was refused with a status for a reason that no rule knows; the line may be any tool server's.
     """
     winner = judgement.winner
-    if winner is None or winner.view.channel is not Channel.STDERR:
+    if winner is None or winner.view.channel is not _STDERR:
         return False
     return any(
-        r.view.channel is not Channel.STDERR and not r.matches and (r.view.status or 0) >= _ERROR_STATUS
+        r.view.channel is not _STDERR and not r.matches and (r.view.status or 0) >= _ERROR_STATUS
         for r in judgement.readings
     )
 
@@ -198,29 +223,35 @@ def _fallback(evidence: Evidence, readings: Sequence[Reading]) -> Code:
     spoken = False
     for reading in readings:
         view = reading.view
-        # `is`, not `in`: hashing an enum costs more than the rest
-        if view.channel is Channel.HTTP or view.channel is Channel.AGENT_NOTICE or Mark.PROVIDER in reading.marks:
-            return Code.UNKNOWN_PROVIDER_ERROR
+        if view.channel is _HTTP or view.channel is _NOTICE:
+            return _PROVIDERS
+        if reading.marks and _OF_PROVIDER in reading.marks:
+            return _PROVIDERS
         if view.status is not None and view.status >= _ERROR_STATUS:
-            return Code.UNKNOWN_PROVIDER_ERROR
+            return _PROVIDERS
         spoken = spoken or not view.synthetic
     if not spoken and any(not s.channel.is_runtime for s in evidence.signals):
         return Code.TASK_ERROR
-    return Code.AGENT_RUNTIME_ERROR
+    return _AGENTS
 
 
-def _unexplained(readings: Sequence[Reading]) -> list[View]:
-    """Return the signals with words that no rule, not even one for noise, matched."""
-    return [r.view for r in readings if not r.matches and not r.view.synthetic and r.view.text.strip()]
+def _is_unexplained(reading: Reading) -> bool:
+    """Whether it is a signal with words that no rule, not even one for noise, matched."""
+    text = reading.view.text
+    return not reading.matches and not reading.view.synthetic and bool(text) and not text.isspace()
 
 
 def _shown(judgement: Judgement) -> View | None:
     """Return the signal to show when none decided: the conflict's first, else the last that nothing explains."""
     if judgement.conflict:
         return judgement.conflict[0].view
-    candidates = _unexplained(judgement.readings) or [v for v in judgement.views if not v.synthetic]
-    spoken = [v for v in candidates if v.channel is not Channel.STDERR and v.channel is not Channel.EXIT]
-    return next(reversed(spoken or candidates), None)
+    unexplained = [r.view for r in judgement.readings if _is_unexplained(r)]
+    last = None
+    for view in reversed(unexplained or [v for v in judgement.views if not v.synthetic]):
+        if view.channel is not _STDERR and view.channel is not _EXIT:
+            return view
+        last = last or view
+    return last
 
 
 def _version(rule_files: Sequence[RuleFile]) -> str:

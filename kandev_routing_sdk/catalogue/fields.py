@@ -9,9 +9,11 @@ from typing import Any, Final
 from kandev_routing_sdk.catalogue.patterns import compile_rule, to_re2
 from kandev_routing_sdk.catalogue.rules import Condition, Rule
 from kandev_routing_sdk.catalogue.views import View, find
+from kandev_routing_sdk.types import Channel
 
 _Alternative = tuple[int, Rule, tuple[Condition, ...]]
 """One alternative of a rule, and the rule's place in the order of the catalogue."""
+_EXIT: Final = frozenset({Channel.EXIT})
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]+")
 """What JSON writes in one way only, but for ``\\u`` escapes."""
 _RENAMED: Final = frozenset({"error", "type", "code", "message"})
@@ -45,13 +47,15 @@ class FieldRules:
 
     @property
     def gate(self) -> str:
-        """RE2 source: a text without it has no document that any rule or hint reads."""
+        """RE2 source: a text without it, on a channel other than ``exit``, has no document that any rule or hint reads."""
         if self._must_parse:
             return r"\{"
         numbers = "|".join(sorted(word for word in self._literals if word.isdecimal()))
         words = "|".join(re.escape(word) for word in sorted(self._literals) if not word.isdecimal())
         # behind "#" stands the name of what has a namespace before it
-        ours = [rf"\b(?:{numbers})\b"] * bool(numbers) + [rf'["#](?:{words})\\*"'] * bool(words)
+        ours = [rf'[:,\[](?:\s|\\+[nrt])*\\*"?-?(?:{numbers})\b'] * bool(numbers) + [rf'["#](?:{words})\\*"'] * bool(
+            words
+        )
         return "(?m)" + "|".join([*_GATE_OF_OTHERS, *ours])
 
     def matching(self, view: View, *, foreign: bool) -> list[Rule]:
@@ -68,9 +72,9 @@ class FieldRules:
         return [held[order] for order in sorted(held)]
 
     def _index(self, entry: _Alternative) -> None:
-        conditions = entry[2]
+        _, rule, conditions = entry
         data = [c for c in conditions if c.at.startswith("data:")]
-        if data:
+        if data and rule.channels != _EXIT:
             self._open_for(data)
         # a condition that holds where nothing is cannot be looked up
         keys = [k for k in (c.at[5:].partition(".")[0] for c in data if c.exists is not False) if _is_key(k)]

@@ -19,6 +19,7 @@ from kandev_routing_sdk.evidence.timing import (
     hints_from_text,
 )
 
+_TIMED: Final = Mark.TIMED
 FAR: Final = timedelta(minutes=10)
 """A throttle passes within this; a limit that resets later is an allowance that is used up, whatever it calls itself."""
 
@@ -34,10 +35,13 @@ def hint_for(evidence: Evidence, readings: Sequence[Reading], rule: Rule | None)
     for reading in readings:
         if reading.view.synthetic:
             continue
-        words = Mark.TIMED in reading.marks and (
+        whole = reading.whole
+        if not reading.marks and not whole.documents and not whole.headers:
+            continue
+        words = _TIMED in reading.marks and (
             not decided or any(m.rule.code is rule.code for m in reading.matches if rule)
         )
-        hints = _of_view(evidence, reading.view if decided else reading.whole, words=words)
+        hints = _of_view(evidence, reading.view if decided else whole, words=words)
         found += [h for h in hints if rule is None or h.source in rule.timing]
     return best_hint(found, observed_at=evidence.observed_at) if found else None
 

@@ -15,6 +15,8 @@ from kandev_routing_sdk.catalogue.error_objects import error_objects
 from kandev_routing_sdk.evidence.model import Evidence, Signal
 from kandev_routing_sdk.types import Channel, Phase
 
+_SAID: Final = Channel.ASSISTANT_TEXT
+_TOOLS: Final = Channel.TOOL_OUTPUT
 _MAX_DOCUMENTS: Final = 16
 _MAX_ATTEMPTS: Final = 8
 """How many opening brackets of a text are tried as the start of a document."""
@@ -89,6 +91,10 @@ class View(NamedTuple):
         """Return the view with the HTTP status that its words name as one, if nothing else names one."""
         return self if self.status is not None else self._replace(status=_status_in(self.channel, self.text))
 
+    def well_formed(self) -> View:
+        """Return the view with lone surrogates replaced in its words."""
+        return self._replace(text=_utf8(self.text))
+
     def with_documents(self) -> View:
         """Return the view with the documents in its words, which :func:`views_of` may have left out."""
         if self.signal.data is not None or "{" not in self.text:
@@ -104,7 +110,9 @@ class View(NamedTuple):
     @property
     def structured(self) -> bool:
         """Whether there is anything but words."""
-        return bool(self.documents or self.headers) or self.status is not None or self.signal.code is not None
+        if self.documents or self.headers or self.status is not None:
+            return True
+        return self.signal.code is not None
 
 
 def views_of(evidence: Evidence, *, documents: bool = True) -> list[View]:
@@ -112,13 +120,14 @@ def views_of(evidence: Evidence, *, documents: bool = True) -> list[View]:
 
     Args:
         evidence: the envelope.
-        documents: False leaves out those that are printed in words: most are of no use, and parsing takes longest.
+        documents: False leaves out those that are printed in words, most are of no use, and parsing takes longest; nor
+            are words made well-formed then, which the first pass over them finds out for nothing.
     """
-    # `is_runtime`, without hashing an enum for each signal
+    # `is_runtime`, without naming and hashing members of an enum for each signal
     views = [
         view_of(s, evidence, documents=documents)
         for s in evidence.signals
-        if s.channel is not Channel.ASSISTANT_TEXT and s.channel is not Channel.TOOL_OUTPUT
+        if s.channel is not _SAID and s.channel is not _TOOLS
     ]
     if evidence.http_status is not None or evidence.exit_code is not None or evidence.exit_signal is not None:
         views += [view_of(s, evidence, synthetic=True) for s in _envelope(evidence)]
@@ -127,22 +136,30 @@ def views_of(evidence: Evidence, *, documents: bool = True) -> list[View]:
 
 def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False, documents: bool = True) -> View:
     """Return what rules see of ``signal``; family and (for a signal without one) phase are the envelope's."""
-    text = signal.text or ""
-    if not text.isascii():
+    text, data = signal.text or "", signal.data
+    if data is not None or documents:
         text = _utf8(text)
-    words, data, found = text, signal.data, _NO_DOCUMENTS
+    words, found, headers = text, _NO_DOCUMENTS, _NO_HEADERS
     if data is not None or (documents and "{" in text):
         found = _documents_of(signal, text)
     if data is not None:
         more = [_utf8(leaf) for leaf in _leaves(data) if leaf not in text]
         words = "\n".join([text, *more] if text else more)
-    headers = {_utf8(k).lower(): _utf8(v) for k, v in signal.headers.items()} if signal.headers else _NO_HEADERS
-    if text.startswith("HTTP/") and _BLOCK_START.search(text):
-        headers = {**headers, **{m.group(1).lower(): m.group(2) for m in _HEADER_LINE.finditer(text)}}
+    if signal.headers:
+        headers = {_utf8(k).lower(): _utf8(v) for k, v in signal.headers.items()}
+    if text.startswith("HTTP/"):
+        headers = {**headers, **_printed_headers(_utf8(text))}
     status = _status(signal, found) if found else signal.http_status
     phase = signal.phase or evidence.phase
     # by place: several times as fast as by name
     return View(signal, evidence.family, signal.channel, phase, words, found, status, headers, synthetic)
+
+
+def _printed_headers(text: str) -> dict[str, str]:
+    """Return the header lines of a response that is printed as a whole."""
+    if _BLOCK_START.search(text) is None:
+        return {}
+    return {m.group(1).lower(): m.group(2) for m in _HEADER_LINE.finditer(text)}
 
 
 def _status(signal: Signal, documents: Sequence[JsonValue]) -> int | None:
@@ -189,11 +206,7 @@ def _envelope(evidence: Evidence) -> Iterator[Signal]:
 
 def _utf8(text: str) -> str:
     """Replace lone surrogates, which no matcher takes."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace").decode("utf-8")
-    return text
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _documents_of(signal: Signal, text: str) -> tuple[JsonValue, ...]:
