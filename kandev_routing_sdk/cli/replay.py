@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -20,8 +20,7 @@ from kandev_routing_sdk.errors import UsageError
 if TYPE_CHECKING:
     from kandev_routing_sdk.catalogue.classification import Classification
     from kandev_routing_sdk.catalogue.classify import Catalogue
-    from kandev_routing_sdk.evidence.model import Evidence
-    from kandev_routing_sdk.evidence.sanitise import Sanitiser
+    from kandev_routing_sdk.catalogue.replay import Replayed
     from kandev_routing_sdk.ports import AttemptQuery, PastAttempt, Store
 
 EPILOGUE: Final = examples(
@@ -41,6 +40,9 @@ DIFFERS: Final = "differs"
 NO_EVIDENCE: Final = "no_evidence"
 UNREADABLE: Final = "unreadable"
 NOT_JUDGED: Final = "not_judged"
+_CHANGED: Final = frozenset({DIFFERS, UNREADABLE})
+_ASKED: Final = frozenset({SAME, DIFFERS, NO_EVIDENCE, UNREADABLE})
+"""What becomes of an attempt that there was something to ask about."""
 
 
 def replay(  # noqa: PLR0917  # options, which typer gives by name
@@ -84,7 +86,7 @@ def replay(  # noqa: PLR0917  # options, which typer gives by name
     with open_store(globals_of(context).settings(required=False).store_url, read_only=True) as store:
         _known(store, query)
         judge = _Judge(catalogue, files)
-        shown = (d for d in judge.documents(_attempts(store, query, limit)) if not changed or d["verdict"] in _CHANGED)
+        shown = judge.documents(_attempts(store, query, limit), _CHANGED if changed else _ASKED)
         if jsonl:
             for document in shown:
                 print_json(document, on_one_line=True)
@@ -98,9 +100,6 @@ def replay(  # noqa: PLR0917  # options, which typer gives by name
             for line in judge.summary_lines():
                 print_text(line)
     raise typer.Exit(judge.exit_code(check=check))
-
-
-_CHANGED: Final = frozenset({DIFFERS, UNREADABLE})
 
 
 # What is read ----------------------------------------------------------------------------------------------------------------
@@ -162,44 +161,48 @@ class _Judge:
         self._verdicts: Counter[str] = Counter()
         self._changes: Counter[str] = Counter()
 
-    def documents(self, attempts: Iterator[PastAttempt]) -> Iterator[dict[str, Any]]:
-        """Yield a document of each attempt that was judged, or that cannot be read."""
+    def documents(self, attempts: Iterable[PastAttempt], wanted: Collection[str]) -> Iterator[dict[str, Any]]:
+        """Judge and count every attempt; yield a document of each with one of the verdicts that are wanted."""
         for attempt in attempts:
-            document = self._document(attempt)
-            self._verdicts[document["verdict"]] += 1
-            self._changes.update(document["changes"])
-            if document["verdict"] != NOT_JUDGED:
-                yield document
+            verdict, found = self._verdict(attempt)
+            changes = found.changes if found else ()
+            self._verdicts[verdict] += 1
+            self._changes.update(change.value for change in changes)
+            if verdict in wanted:
+                yield {
+                    **_identity(attempt),
+                    "verdict": verdict,
+                    "changes": [change.value for change in changes],
+                    "unreadable": list(attempt.unreadable),
+                    "dropped": attempt.evidence.dropped if attempt.evidence else None,
+                    "then": _result(attempt, attempt.classification and self._clean(attempt.classification)),
+                    "now": _result(attempt, found.now if found else None),
+                }
 
-    def _document(self, attempt: PastAttempt) -> dict[str, Any]:
-        from kandev_routing_sdk.catalogue.replay import Change, replay
-        from kandev_routing_sdk.cli.document import utc
+    def _verdict(self, attempt: PastAttempt) -> tuple[str, Replayed | None]:
+        from kandev_routing_sdk.catalogue.replay import replay
 
-        then, evidence = attempt.classification, attempt.evidence
-        verdict, now, changes = NOT_JUDGED, None, tuple[Change, ...]()
         if attempt.unreadable:
-            verdict = UNREADABLE
-        elif then is not None and evidence is None:
-            verdict = NO_EVIDENCE
-        elif then is not None and evidence is not None:
-            found = replay(self._catalogue, then, evidence)
-            verdict, now, changes = DIFFERS if found.changes else SAME, found.now, found.changes
-        return {
-            "attempt_id": attempt.attempt_id,
-            "call_id": attempt.session_id,
-            "ordinal": attempt.ordinal,
-            "created_at": utc(attempt.created_at),
-            "execution_profile_id": attempt.execution_profile_id,
-            "family": attempt.family,
-            "outcome": attempt.outcome.value if attempt.outcome else None,
-            "catalogue_version": attempt.catalogue_version,
-            "verdict": verdict,
-            "changes": [change.value for change in changes],
-            "unreadable": list(attempt.unreadable),
-            "dropped": evidence.dropped if evidence else None,
-            "then": _result(then, attempt, self._sanitiser),
-            "now": _result(now, attempt, self._sanitiser),
-        }
+            return UNREADABLE, None
+        if attempt.classification is None:
+            return NOT_JUDGED, None
+        if attempt.evidence is None:
+            return NO_EVIDENCE, None
+        found = replay(self._catalogue, attempt.classification, attempt.evidence)
+        return (DIFFERS if found.changes else SAME), found
+
+    def _clean(self, then: Classification) -> Classification:
+        """Clean what was written down once more: that version may have known fewer shapes of secrets."""
+        from kandev_routing_sdk.catalogue.classify import MAX_EXCERPT_BYTES
+        from kandev_routing_sdk.evidence.sanitise import excerpt
+
+        said, hint, text = then.safe_excerpt, then.hint, self._sanitiser.text
+        return then.model_copy(
+            update={
+                "safe_excerpt": None if said is None else excerpt(text(said), MAX_EXCERPT_BYTES),
+                "hint": None if hint is None else hint.model_copy(update={"written": text(hint.written)}),
+            }
+        )
 
     def summary(self) -> dict[str, Any]:
         """Return the counts as JSON."""
@@ -242,34 +245,32 @@ class _Judge:
         return EXIT_DIFFERS if check and self._verdicts[DIFFERS] else 0
 
 
-def _result(found: Classification | None, attempt: PastAttempt, sanitiser: Sanitiser) -> dict[str, Any] | None:
-    """Return an answer in the shape that ``classify`` prints; what was written down then is cleaned once more."""
+def _identity(attempt: PastAttempt) -> dict[str, Any]:
+    from kandev_routing_sdk.cli.document import utc
+
+    return {
+        "attempt_id": attempt.attempt_id,
+        "call_id": attempt.session_id,
+        "ordinal": attempt.ordinal,
+        "created_at": utc(attempt.created_at),
+        "execution_profile_id": attempt.execution_profile_id,
+        "family": attempt.family,
+        "outcome": attempt.outcome.value if attempt.outcome else None,
+        "catalogue_version": attempt.catalogue_version,
+    }
+
+
+def _result(attempt: PastAttempt, found: Classification | None) -> dict[str, Any] | None:
+    """Return an answer in the shape that ``classify`` prints."""
     from kandev_routing_sdk.catalogue.wire import result_record
-
-    if found is None:
-        return None
-    return dict(result_record(attempt.attempt_id, _clean(found, sanitiser), attempt.evidence or _nothing(attempt)))
-
-
-def _clean(found: Classification, sanitiser: Sanitiser) -> Classification:
-    from kandev_routing_sdk.catalogue.classify import MAX_EXCERPT_BYTES
-    from kandev_routing_sdk.evidence.sanitise import excerpt
-
-    said, hint = found.safe_excerpt, found.hint
-    return found.model_copy(
-        update={
-            "safe_excerpt": None if said is None else excerpt(sanitiser.text(said), MAX_EXCERPT_BYTES),
-            "hint": None if hint is None else hint.model_copy(update={"written": sanitiser.text(hint.written)}),
-        }
-    )
-
-
-def _nothing(attempt: PastAttempt) -> Evidence:
-    """Return what is known of an attempt whose evidence is missing: its effects."""
     from kandev_routing_sdk.evidence.model import Evidence
     from kandev_routing_sdk.types import Phase
 
-    return Evidence(family=attempt.family, phase=Phase.PROMPT_SEND, signals=(), effects=attempt.effects)
+    if found is None:
+        return None
+    # of an attempt whose evidence is missing, its effects are known all the same
+    missing = Evidence(family=attempt.family, phase=Phase.PROMPT_SEND, signals=(), effects=attempt.effects)
+    return dict(result_record(attempt.attempt_id, found, attempt.evidence or missing))
 
 
 # How it is shown -------------------------------------------------------------------------------------------------------------
