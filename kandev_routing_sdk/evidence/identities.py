@@ -7,7 +7,18 @@ from typing import Final
 from kandev_routing_sdk.evidence.linear import Match
 from kandev_routing_sdk.evidence.secret_names import is_plain
 
-__all__ = ["ARN", "HELD", "LABELLED", "PREFIXED", "hide_held", "hide_labelled", "hide_prefixed"]
+__all__ = [
+    "ARN",
+    "HELD",
+    "HOLDER_PATH",
+    "INGEST",
+    "LABELLED",
+    "PREFIXED",
+    "TRACE",
+    "hide_held",
+    "hide_labelled",
+    "hide_prefixed",
+]
 
 _HIDDEN: Final = "[redacted:id]"
 _TOKEN: Final = r"(?P<id>[A-Za-z0-9](?:[A-Za-z0-9_.:-]*[A-Za-z0-9])?)"
@@ -15,7 +26,8 @@ _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _GLUE: Final = r"\\*[\"'`]?[ \t]*(?P<sep>[:=#]|is\b)?[ \t]*\\*[\"'`(<]*"
 
 LABELLED: Final = (
-    r"(?i)(?P<label>\b(?:organi[sz]ation|org|account|acct|workspace|tenant|customer|user|team|project|installation|request"
+    r"(?i)(?P<label>\b(?:[a-z]+[_-]?)?"
+    r"(?:organi[sz]ation|org|account|acct|workspace|tenant|customer|user|team|project|installation|request|subscription"
     r"|trace|correlation|ray|openai-organization|openai-project)"
     rf"(?:(?:[ _-]?(?:id|uuid|number|no\.))\b)|\b(?:cf[-_]ray|x-amzn-requestid|requestid|traceparent)\b)(?P<glue>{_GLUE}){_TOKEN}"
 )
@@ -29,6 +41,14 @@ PREFIXED: Final = (
     r"(^|\\[nrtf]|[^A-Za-z0-9_])((?:org|acct|account)[-_][A-Za-z0-9]{6,}|req(?:uest)?[-_][A-Za-z0-9]{3,}"
     r"|(?:proj|user|cus|sub|ws|wrkspc|workspace|tenant|team|uid)[-_][A-Za-z0-9]{12,})\b"
 )
+TRACE: Final = r"\b(?:(?:Root|Self|Parent)=)?[0-9a-f]-[0-9a-f]{8}-[0-9a-f]{24}\b"
+"""RE2 source of an X-Ray id, with its field."""
+HOLDER_PATH: Final = (
+    r"(?i)(/(?:subscriptions|organi[sz]ations|orgs|accounts|workspaces|tenants|teams|customers)/)"
+    rf"(?:{_UUID}|[0-9]{{5,}}|(?:org|acct|ws|wrkspc|user|team)[-_][A-Za-z0-9]{{6,}})"
+)
+"""RE2 source of the id in an address, below what it is of."""
+INGEST: Final = r"(\b)o[0-9]{3,}(\.ingest\.[a-z.]*sentry\.io/)[0-9]+"
 ARN: Final = r"(\barn:[a-z-]*:[a-z0-9-]*:[a-z0-9-]*:)[0-9]{12}\b"
 
 _MODELS: Final = ("gpt", "claude", "gemini", "codex", "sonnet", "opus", "haiku", "http")

@@ -13,9 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 from urllib.parse import quote, quote_plus
 
+from kandev_routing_sdk.evidence.disguise import in_the_clear, joined_up
 from kandev_routing_sdk.evidence.linear import well_formed
 from kandev_routing_sdk.evidence.secret_names import is_plain, names_identity, names_secret
-from kandev_routing_sdk.evidence.shapes import MARKER, RULES, marker
+from kandev_routing_sdk.evidence.shapes import FIRST, MARKER, RULES, marker, words_only
 from kandev_routing_sdk.types import JsonValue
 
 __all__ = ["EXCERPT_LIMIT", "Sanitiser", "excerpt"]
@@ -71,8 +72,9 @@ class Sanitiser:
         for _ in range(_MAX_ROUNDS):
             before = s
             s = self._without_known(s)
-            for rule in RULES:
+            for rule in FIRST:
                 s = rule(s)
+            s = _rules(in_the_clear(joined_up(s, words_only), _rules))
             if s == before:
                 break
         return s
@@ -162,6 +164,12 @@ class Sanitiser:
             return value if not value or is_plain(value) or _MARKERS.fullmatch(value) else _SECRET
         # Counts are called tokens too; a number is a secret only where passwords are.
         return _SECRET if any(word in name.lower() for word in ("pass", "pwd", "secret", "otp")) else value
+
+
+def _rules(s: str) -> str:
+    for rule in RULES:
+        s = rule(s)
+    return s
 
 
 def _forms(value: str) -> Iterator[str]:

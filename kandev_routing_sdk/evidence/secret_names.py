@@ -15,8 +15,9 @@ def _set(words: str) -> frozenset[str]:
 NAME_HINT: Final = (
     r"(?:(?:api|access|secret|private|auth|signing|encryption|master|session|license|account|shared|storage|service"
     r"|deploy|ssh|subscription|function|host|admin|app|application|bot|webhook|write|read|ingest|consumer|client)"
-    r"[ _.-]?(?:access[ _.-]?)?key"
-    r"|token|secret|passw|pwd|pass|psk|credential|cred|cookie|authorization|auth|jwt|bearer|signature|sig|otp|mnemonic"
+    r"[ _.-]?(?:access[ _.-]?)?key(?:[ _.-]?(?:base|data))?"
+    r"|(?:user|device|authorization|verification|recovery|backup|mfa|otp|totp|sms|pairing|login|2fa)[ _-]?code|verifier"
+    r"|[cx]srf|sessid|session_?id|master\.key|token|secret|passw|pwd|pass|psk|credential|cred|cookie|authorization|auth|jwt|bearer|signature|sig|otp|mnemonic"
     r"|dsn|sid|session[_-]?id)"
 )
 """RE2 source of what every secret name contains; :func:`names_secret` decides."""
@@ -25,22 +26,25 @@ _LONGEST: Final = 80
 _WORDS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _TAILS: Final = _set(
     "value raw base64 b64 prod production dev live test staging old new primary secondary header env json pem "
-    "plain provided used string is was"
+    "plain provided used string is was base data"
 )
 _SECRETS: Final = _set(
     "token secret secrets password passwd passwort pwd passphrase passcode psk credential credentials cred creds "
     "authorization cookie cookies jwt bearer signature sig otp totp mnemonic dsn apikey authkey authtoken "
     "accesstoken refreshtoken idtoken sessiontoken accesskey secretkey privatekey clientsecret apitoken xapikey "
-    "sid auth sessionkey signingkey"
+    "sid auth sessionkey signingkey csrf xsrf phpsessid jsessionid sessid sessionid passkey"
 )
 _KEYS: Final = _set(
     "api access secret private auth signing encryption master session license account shared storage service "
     "deploy ssh subscription function host admin app application bot webhook write read ingest consumer client"
 )
+_CODES: Final = _set("user device authorization verification recovery backup mfa otp totp sms pairing login 2fa fa")
+_ENDINGS: Final = ("password", "passwd", "passphrase", "secret", "apikey", "secretkey", "accesskey", "token")
+"""How a secret's name ends that is written as one word."""
 _NOT_BEFORE_TOKEN: Final = _set("next unexpected per page continuation max min count stop eos bos pad cancel")
 _HOLDERS: Final = _set(
     "organization organisation org account acct workspace tenant customer user team project installation request "
-    "trace correlation email openai"
+    "trace correlation email openai subscription billing"
 )
 _ID_WORDS: Final = _set("id uuid number identifier ids email")
 _IDENTITIES: Final = _set(
@@ -79,11 +83,13 @@ def names_secret(name: str) -> bool:
     last, before = words[-1], words[-2] if len(words) > 1 else ""
     if last == "key":
         return before in _KEYS
+    if last in {"code", "verifier"}:
+        return before in _CODES or (last, before) == ("verifier", "code")
     if last == "pass":
         return before != ""
     if last == "token":
         return before not in _NOT_BEFORE_TOKEN
-    return last in _SECRETS
+    return last in _SECRETS or (last.endswith(_ENDINGS) and last.removesuffix("token") not in _NOT_BEFORE_TOKEN)
 
 
 def names_identity(name: str) -> bool:

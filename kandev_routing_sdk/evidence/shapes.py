@@ -10,22 +10,26 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from kandev_routing_sdk.evidence import pairs
 from kandev_routing_sdk.evidence.identities import (
     ARN,
     HELD,
+    HOLDER_PATH,
+    INGEST,
     LABELLED,
     PREFIXED,
+    TRACE,
     hide_held,
     hide_labelled,
     hide_prefixed,
 )
 from kandev_routing_sdk.evidence.linear import Match, compile_linear
 from kandev_routing_sdk.evidence.named import ELEMENT, FLAG, SAID, hide_element, hide_flag, hide_named, hide_said
-from kandev_routing_sdk.evidence.opaque import OPAQUE, hide_opaque
+from kandev_routing_sdk.evidence.opaque import OPAQUE, hide_opaque, is_coded
 from kandev_routing_sdk.evidence.secret_names import is_plain
 from kandev_routing_sdk.evidence.vendor_keys import GENERIC_PREFIX, JWT, KEYS, MASKED, WEBHOOKS
 
-__all__ = ["HOME", "MARKER", "RULES", "Rule", "marker"]
+__all__ = ["FIRST", "HOME", "MARKER", "RULES", "Rule", "marker", "words_only"]
 
 _KINDS: Final = ("auth", "cookie", "email", "id", "key", "opaque", "private-key", "query", "secret", "user", "depth")
 MARKER: Final = rf"\[redacted:(?:{'|'.join(_KINDS)})\]"
@@ -100,11 +104,21 @@ def _bare_auth(found: Match) -> str:
 # --- URLs -------------------------------------------------------------------------------------------------------------
 
 _SCHEME: Final = r"[A-Za-z][A-Za-z0-9+.-]*://"
-_USERINFO: Final = rf"({_SCHEME})(?:{MARKER}|[^\s/?#\"'<>\\\[\]@])(?:{MARKER}|[^\s/?#\"'<>\\\[\]])*@"
+_USERINFO: Final = (
+    rf"({_SCHEME})((?:{MARKER}|[^\s/?#\"'<>\\\[\]@])(?:{MARKER}|[^\s/?#\"'<>\\\[\]])*@"
+    r"|[^\s/?#\"'<>\\\[\]@:]*:[^\s\"'<>\\\[\]@]*@)"
+)
+_PORT: Final = re.compile(r"[^:@]*:\d{1,5}[/?#]")
 _QUERY_TEXT: Final = r"(?:\\u0026|[^\s\"'<>(){}\\`])+"
 _QUERY: Final = rf"({_SCHEME}[^\s?\"'<>#\\`]*\?){_QUERY_TEXT}"
 _FRAGMENT: Final = rf"({_SCHEME}[^\s\"'<>#\\`]*#)[^\s=\"'<>#\\`]*={_QUERY_TEXT}"
 _BARE_QUERY: Final = r"((?:[A-Za-z0-9_.~%/:@-])\?)[A-Za-z_][A-Za-z0-9_.%-]*=(?:\\u0026|[^\s\"'<>(){}\\`])*"
+
+
+def _user(found: Match) -> str:
+    """A password may have any sign in it that nobody encoded; a port may be followed by a path with an ``@``."""
+    return found.group() or "" if _PORT.match(_group(found, 2)) else f"{_group(found, 1)}{marker('user')}@"
+
 
 # --- e-mail, homes ----------------------------------------------------------------------------------------------------
 
@@ -132,7 +146,7 @@ _UNIX_HOME: Final = (
 )
 _ROOT_HOME: Final = rf"{_BEFORE_PATH}(?:/private)?(?:/var)?/root(/|[\s\"'`\\:;,)\]}}]|$)"
 _CODED_HOME: Final = r"(?i)%2F(?:home|Users)%2F[^%\s/\"'&]+"
-_PROJECT_HOME: Final = r"(/|^|[\s\"'])-(?:home|Users)-[A-Za-z0-9_.]+"
+_PROJECT_HOME: Final = r"(^|[^A-Za-z0-9_-]|\x5c+[nrt])-(?:home|Users)-[A-Za-z0-9_.]+"
 _WINDOWS_HOME: Final = (
     r"(?i)(\b|\\[nrt])[A-Z]:(?:\\+|/)(?:Users|Documents and Settings)(?:\\+|/)"
     r"(?:[^\\/:*?\"'<>|\s~]{1,40}(?: [^\\/:*?\"'<>|\s]{1,40}){0,3}([\\/])|[^\\/:*?\"'<>|\s,;()\[\]~]+)"
@@ -147,17 +161,40 @@ def _keeping_home(found: Match) -> str:
 
 def _generic_key(found: Match) -> str:
     value = _group(found, 2)
-    coded = any(char.isdigit() or char.isupper() for char in value[3:])
-    return _group(found, 1) + marker("key") if coded else found.group() or ""
+    rest = value[3:]
+    plain = not any(char.isdigit() or char.isupper() for char in rest) if value[1:3] == "k-" else not is_coded(rest)
+    return found.group() or "" if plain else _group(found, 1) + marker("key")
 
 
-RULES: Final[tuple[Rule, ...]] = (
+_COLOUR: Final = (
+    r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))|\\+(?:u001[bB]|x1[bB]|033|e)\[[0-9;:?]*[A-Za-z]"
+)
+_HIDE_OPAQUE: Final = _rule(OPAQUE, hide_opaque)
+_WORDS: Final[tuple[Rule, ...]] = (
+    _rule(KEYS, _keeping("key")),
+    _rule(GENERIC_PREFIX, _generic_key),
+    _rule(JWT, _keeping("key")),
+)
+
+
+def words_only(text: str) -> str:
+    """``text`` without what is a secret by its own shape or name, whatever stands around it."""
+    for rule in (hide_named, *_WORDS, _HIDE_OPAQUE):
+        text = rule(text)
+    return text
+
+
+FIRST: Final[tuple[Rule, ...]] = (
     # Terminal colours first: they would hide where a word starts.
-    _rule(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\))", lambda _: ""),
+    _rule(_COLOUR, lambda _: ""),
     _rule(_PEM, lambda _: marker("private-key")),
+    _rule(pairs.PUTTY, _keeping("private-key")),
+)
+"""What is applied before anything is looked at in pieces."""
+RULES: Final[tuple[Rule, ...]] = (
     _rule(_COOKIE, _keeping("cookie")),
     _rule(_AUTH_PARTS, _keeping("auth")),
-    _rule(_USERINFO, lambda found: f"{_group(found, 1)}{marker('user')}@"),
+    _rule(_USERINFO, _user),
     _rule(_QUERY, _keeping("query")),
     _rule(_FRAGMENT, _keeping("query")),
     _rule(_BARE_QUERY, _keeping("query")),
@@ -167,15 +204,26 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(FLAG, hide_flag),
     _rule(ELEMENT, hide_element),
     _rule(SAID, hide_said),
+    _rule(pairs.ATTRIBUTE, pairs.hide_paired),
+    _rule(pairs.LISTED, pairs.hide_paired),
+    _rule(pairs.TUPLE, pairs.hide_tuple),
+    _rule(pairs.BARE_FIELD, pairs.hide_field),
+    _rule(pairs.BARE_WORD, pairs.hide_bare),
+    _rule(pairs.LOGIN, pairs.hide_login),
+    _rule(pairs.PASSFILE, pairs.hide_passfile),
+    _rule(pairs.ORACLE, pairs.hide_oracle),
+    _rule(pairs.COMMAND, pairs.hide_rest),
+    _rule(pairs.PHRASE, pairs.hide_rest),
     _rule(_USER_FLAG, _keeping("user")),
     _rule(_BEARER, _bare_auth),
     _rule(_BASIC, _bare_auth),
-    _rule(KEYS, _keeping("key")),
-    _rule(GENERIC_PREFIX, _generic_key),
+    *_WORDS,
     _rule(MASKED, _keeping("key")),
-    _rule(JWT, _keeping("key")),
     _rule(_EMAIL, _email),
     _rule(ARN, _keeping("id")),
+    _rule(TRACE, lambda _: marker("id")),
+    _rule(INGEST, lambda found: f"{marker('id')}{_group(found, 2)}{marker('id')}"),
+    _rule(HOLDER_PATH, _keeping("id")),
     _rule(LABELLED, hide_labelled),
     _rule(HELD, hide_held),
     _rule(PREFIXED, hide_prefixed),
@@ -184,6 +232,6 @@ RULES: Final[tuple[Rule, ...]] = (
     _rule(_CODED_HOME, lambda _: HOME),
     _rule(_PROJECT_HOME, lambda found: f"{_group(found, 1)}-{HOME}"),
     _rule(_WINDOWS_HOME, lambda found: f"{_group(found, 1)}{HOME}{_group(found, 2)}"),
-    _rule(OPAQUE, hide_opaque),
+    _HIDE_OPAQUE,
 )
 """Applied in this order."""
