@@ -14,6 +14,7 @@ from kandev_routing_sdk.evidence.model import Effects
 from kandev_routing_sdk.policy.decision import Context, Decision, DecisionKind
 from kandev_routing_sdk.policy.document import MAX_DELAY_SECONDS, ClassPolicy, Outcome, PolicyDocument, RetryPolicy
 from kandev_routing_sdk.policy.offers import offers
+from kandev_routing_sdk.policy.pace import utc
 
 _MAX_DELAY = timedelta(seconds=MAX_DELAY_SECONDS)
 
@@ -37,11 +38,14 @@ def evaluate(
         effects: what the prompt may have caused; None (unknown) is unsafe.
         retries_used: retries already taken for this candidate and class in this round.
         reset_wait_used: whether the one reset wait of this candidate, class and round is spent.
-        now: aware UTC time.
+        now: aware time.
         stale: the evidence belongs to another attempt, generation or prompt (R-EVI-4).
         resume_guarantee: the agent resumes this very session without repeating completed work (R-SAFE-2); good for the same
             candidate only, so an exhausted ``skip`` still stops for a person when output was seen.
+
+    Raises :class:`ValueError` for a naive ``now``.
     """
+    now = utc(now)
     applied = policy.for_class(classification.error_class)
     refusal = _gate(classification, effects, stale=stale, resume_guarantee=resume_guarantee)
     if applied is None or refusal is not None:

@@ -16,15 +16,23 @@ MAX_HINT: Final = timedelta(days=31)
 """A time further off is no hint (R-CLS-5)."""
 
 
-def checked(now: datetime, uniform: float, retries_used: int) -> datetime:
-    """Return ``now`` in UTC; raise :class:`ValueError` for an argument that no answer can be computed from."""
+def utc(now: datetime) -> datetime:
+    """Return ``now`` in UTC, where adding seconds adds seconds: elsewhere clocks are put forward and back.
+
+    Raises :class:`ValueError` for a naive time.
+    """
     if now.tzinfo is None or now.utcoffset() is None:
         raise ValueError("now must be an aware time; a naive one means another moment on each machine")
+    return now.astimezone(UTC)
+
+
+def checked(now: datetime, uniform: float, retries_used: int) -> datetime:
+    """Return ``now`` in UTC; raise :class:`ValueError` for an argument that no answer can be computed from."""
     if not 0 <= uniform < 1:
         raise ValueError(f"uniform must be at least 0 and less than 1, got {uniform}")
     if retries_used < 0:
         raise ValueError(f"retries_used must not be negative, got {retries_used}")
-    return now.astimezone(UTC)
+    return utc(now)
 
 
 def hinted(classification: Classification, now: datetime) -> datetime | None:

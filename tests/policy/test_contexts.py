@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -208,6 +209,51 @@ def test_an_answer_cannot_contradict_itself(changes: dict[str, Any]) -> None:
     base = {"error_class": "hard", "code": "quota_limited", "catalogue_version": "7"}
     with pytest.raises(ValidationError):
         Decision.model_validate(base | changes)
+
+
+# Time -------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("context", list(Context))
+@pytest.mark.parametrize(
+    "wall",
+    [
+        datetime(2026, 3, 29, 0, 59, 58, tzinfo=ZoneInfo("Europe/London")),
+        datetime(2026, 10, 25, 1, 59, 58, fold=0, tzinfo=ZoneInfo("Europe/London")),
+        datetime(2026, 3, 1, 17, 30, tzinfo=timezone(timedelta(hours=5, minutes=30))),
+    ],
+    ids=["clocks go forward", "clocks go back", "half an hour off"],
+)
+def test_five_seconds_are_five_seconds_wherever_now_was_read(context: Context, wall: datetime) -> None:
+    """Adding to a local time may add or lose an hour."""
+    now = wall.astimezone(UTC)
+    deadline = ask(context, failure(occurred_at=now), now=wall).deadline
+    assert deadline is not None
+    assert (now + timedelta(seconds=5), UTC) == (deadline, deadline.tzinfo)
+
+
+@pytest.mark.parametrize("context", list(Context))
+@pytest.mark.parametrize("code", [Code.PROVIDER_OVERLOADED, Code.TASK_ERROR])
+def test_a_naive_time_is_refused(context: Context, code: Code) -> None:
+    """Whatever the answer would be: it would mean another moment on each machine."""
+    with pytest.raises(ValueError, match="now must be an aware time"):
+        ask(context, failure(code), now=datetime(2026, 3, 1, 12))  # noqa: DTZ001  # on purpose
+
+
+@pytest.mark.parametrize("context", [Context.INTERACTIVE, Context.UNATTENDED])
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"uniform": 1.0}, "uniform must be"),
+        ({"uniform": -0.1}, "uniform must be"),
+        ({"uniform": float("nan")}, "uniform must be"),
+        ({"retries_used": -1}, "retries_used must not be negative"),
+    ],
+    ids=str,
+)
+def test_an_impossible_argument_is_refused(context: Context, wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ask(context, failure(), **wrong)
 
 
 # What a person is offered -----------------------------------------------------------------------------------------------

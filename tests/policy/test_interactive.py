@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -188,28 +188,3 @@ def test_no_retry_comes_before_a_short_hint_nor_long_after_it(
     spread = seconds(0.2 * dict(FIRST)[used])
     assert max(due, NOW + seconds(dict(FIRST)[used]) - spread) <= deadline
     assert deadline <= max(due, NOW + seconds(dict(FIRST)[used])) + spread
-
-
-def test_a_deadline_is_utc_wherever_now_was_read() -> None:
-    elsewhere = NOW.astimezone(timezone(timedelta(hours=5, minutes=30)))
-    deadline = ask(INTERACTIVE, failure(), now=elsewhere).deadline
-    assert deadline is not None
-    assert (NOW + seconds(5), UTC) == (deadline, deadline.tzinfo)
-
-
-@pytest.mark.parametrize("context", [INTERACTIVE, Context.UNATTENDED])
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"now": datetime(2026, 3, 1, 12)}, "now must be an aware time"),  # noqa: DTZ001  # on purpose
-        ({"uniform": 1.0}, "uniform must be"),
-        ({"uniform": -0.1}, "uniform must be"),
-        ({"uniform": float("nan")}, "uniform must be"),
-        ({"retries_used": -1}, "retries_used must not be negative"),
-    ],
-    ids=str,
-)
-def test_an_impossible_argument_is_refused(context: Context, wrong: dict[str, Any], message: str) -> None:
-    """An answer from a naive time would mean another moment on each machine."""
-    with pytest.raises(ValueError, match=message):
-        ask(context, failure(), **wrong)

@@ -195,16 +195,19 @@ def test_and_never_later(phase: Phase, effects: Any, because: str) -> None:
     assert (DecisionKind.STOP, (f"gate: {because}",)) == (decision.kind, decision.because)
 
 
+@pytest.mark.parametrize(
+    "doubt",
+    [
+        {"confidence": Confidence.LOW, "error_class": ErrorClass.UNCLASSIFIED},
+        {"confidence": Confidence.LOW},
+        {"error_class": ErrorClass.UNCLASSIFIED},
+    ],
+    ids=["low and unclassified", "low", "unclassified"],
+)
 @pytest.mark.parametrize("code", list(Code))
-def test_a_guess_is_worth_no_more_than_an_unknown_failure(code: Code) -> None:
+def test_a_guess_is_worth_no_more_than_an_unknown_failure(code: Code, doubt: dict[str, Any]) -> None:
     """Low confidence is unclassified (R-CLS-2); a guess at a lost agent or at the task excuses no change of provider."""
-    guess = failure(
-        code,
-        confidence=Confidence.LOW,
-        error_class=ErrorClass.UNCLASSIFIED,
-        phase=Phase.SESSION_INIT,
-        retry_after=seconds(9),
-    )
+    guess = failure(code, phase=Phase.SESSION_INIT, retry_after=seconds(9), **doubt)
     early, late = ask(UNATTENDED, guess, effects=NOT_SENT), ask(UNATTENDED, guess)
     own = set(Code) - {*UNKNOWN, *(c for c in Code if failure(c).error_class is not ErrorClass.UNCLASSIFIED)}
     wanted = DecisionKind.STOP if code in {*own, Code.AGENT_TRANSPORT_LOST} else DecisionKind.SKIP
