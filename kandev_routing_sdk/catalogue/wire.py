@@ -27,6 +27,19 @@ _CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "delivery": [d.value for d in Delivery],
 }
 
+_WANTED: Final[Mapping[str, str]] = {
+    "tuple_type": "a list",
+    "dict_type": "an object",
+    "model_type": "an object",
+    "string_type": "a string",
+    "int_type": "a whole number",
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "bool_type": "true or false",
+    "bool_parsing": "true or false",
+}
+"""What a field takes, in the words of JSON instead of Python's."""
+
 
 def parse_record(record: JsonValue, index: int, *, sanitiser: Sanitiser | None = None) -> tuple[RecordId, Evidence]:
     """Read one record: its id as given, and its evidence, sanitised (R-EVI-5).
@@ -194,6 +207,11 @@ def _sentence(error: ErrorDetails) -> str:
         return f"{path}: {value!r} is none of {', '.join(choices)}{_near(value, choices)}"
     if error["type"].startswith("timezone"):
         return f"{path}: the time has no zone; write it as 2026-04-29T14:58:12Z"
+    if error["type"].startswith("datetime"):
+        return f"{path}: it is {_kind(error['input'])} that names no time; write it as 2026-04-29T14:58:12Z"
+    if error["type"] in _WANTED:
+        wanted = "a whole number or a string" if last == "code" else _WANTED[error["type"]]
+        return f"{path}: it is {_kind(error['input'])}; give it {wanted}"
     return f"{path}: {error['msg'][:1].lower()}{error['msg'][1:]}, not {_kind(error['input'])}"
 
 

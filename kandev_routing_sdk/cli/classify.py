@@ -219,7 +219,7 @@ def _show(document: dict[str, Any], *, every: bool) -> None:
     print_text(
         f"{document['code']} ({document['class']}), confidence {document['confidence']}, scope {document['scope']}"
     )
-    print_text(f"rule: {document['classifier_rule'] or 'none matched'} (catalogue {document['catalogue_version']})")
+    print_text(f"rule: {document['classifier_rule'] or 'none decides'} (catalogue {document['catalogue_version']})")
     facts = [document[name] for name in ("provider_id", "model_id") if document[name]]
     if facts:
         print_text(f"provider: {', '.join(facts)}")

@@ -118,7 +118,7 @@ def test_ids_pass_through(given_id: str | int | None) -> None:
         ),
         (
             {"evidence": 1},
-            "record 3: evidence: input should be a valid dictionary or instance of Evidence, not a number",
+            "record 3: evidence: it is a number; give it an object",
         ),
         (record(familly="x"), "record 3 (id c1): evidence.familly is no field of evidence; did you mean 'family'?"),
         (
@@ -142,15 +142,18 @@ def test_ids_pass_through(given_id: str | int | None) -> None:
             record(observed_at="2026-04-29T14:58:12"),
             "evidence.observed_at: the time has no zone; write it as 2026-04-29T14:58:12Z",
         ),
-        (record(observed_at="soon"), "evidence.observed_at: input should be a valid datetime"),
-        (record(http_status="many"), "evidence.http_status: input should be a valid integer"),
+        (
+            record(observed_at="soon"),
+            "evidence.observed_at: it is a string that names no time; write it as 2026-04-29T14:58:12Z",
+        ),
+        (record(http_status="many"), "evidence.http_status: it is a string; give it a whole number"),
         (
             record(signals=[{"channel": "http", "code": [1]}]),
-            "evidence.signals[0].code: input should be a valid integer, not a list",
+            "evidence.signals[0].code: it is a list; give it a whole number or a string",
         ),
         (
             record(signals=[{"channel": "http", "headers": {"a": 1}}]),
-            "evidence.signals[0].headers.a: input should be a valid string, not a number",
+            "evidence.signals[0].headers.a: it is a number; give it a string",
         ),
         (record(signals=[{"channel": "http"}] * 4097), "evidence.signals: 4097 signals; at most 4096 are read"),
     ],
