@@ -12,7 +12,8 @@ from typing import Final, NamedTuple
 import pytest
 import re2
 
-from kandev_routing_sdk.catalogue.matcher import Mark, to_re2
+from kandev_routing_sdk.catalogue.matcher import Mark
+from kandev_routing_sdk.catalogue.patterns import to_re2
 from kandev_routing_sdk.evidence.timing import best_hint, hints_from_text
 
 NOW: Final = "2026-05-14T10:00:00Z"  # a Thursday

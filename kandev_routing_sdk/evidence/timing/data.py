@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Final, Literal, NamedTuple
 
-from kandev_routing_sdk.evidence.linear import compile_linear
+from kandev_routing_sdk.evidence.linear import compile_linear, well_formed
 from kandev_routing_sdk.evidence.timing.headers import hints_from_headers, retry_after
 from kandev_routing_sdk.evidence.timing.model import TimingHint, Trust, relative
 from kandev_routing_sdk.evidence.timing.spans import span
@@ -82,7 +82,7 @@ _WORKING: Final = frozenset({"allowed", "allowed_warning", "ok", "active", "avai
 
 def snake(name: str) -> str:
     """A field name in one spelling: ``resetsAt``, ``resets-at`` and ``resets_at`` are the same field."""
-    return _CAMEL.sub(r"\1_\2", name).replace("-", "_").lower()
+    return _CAMEL.sub(r"\1_\2", well_formed(name)).replace("-", "_").lower()
 
 
 def is_timing_field(name: str) -> bool:
@@ -121,7 +121,7 @@ def hints_from_field(name: str, value: JsonValue, *, observed_at: datetime | Non
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return []
     # `repr` keeps all digits of a float and turns NaN and 1e9 into what no notation takes.
-    text = value.strip() if isinstance(value, str) else repr(value)
+    text = well_formed(value.strip()) if isinstance(value, str) else _digits(value)
     written = f"{name}: {text}"
     if len(text) > _LONGEST:
         return []
@@ -138,12 +138,19 @@ def hints_from_field(name: str, value: JsonValue, *, observed_at: datetime | Non
     )
 
 
+def _digits(value: float) -> str:
+    try:
+        return repr(value)
+    except ValueError:  # an integer of thousands of digits, which Python refuses to print
+        return ""
+
+
 def _protobuf(value: Mapping[str, JsonValue]) -> list[TimingHint]:
     """``google.protobuf.Duration`` as an object."""
     parts = [value.get("seconds", 0), value.get("nanos", 0)]
     try:
         seconds, nanos = (float(part) if isinstance(part, (str, int, float)) else 0.0 for part in parts)
-    except ValueError:
+    except (ValueError, OverflowError):
         return []
     written = f"retryDelay: {parts[0]}s"
     return relative(span(seconds + nanos / 1e9), source="field", written=written, trust=Trust.RETRY_AFTER - 1)

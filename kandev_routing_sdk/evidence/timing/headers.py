@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
-from kandev_routing_sdk.evidence.linear import compile_linear
+from kandev_routing_sdk.evidence.linear import compile_linear, well_formed
 from kandev_routing_sdk.evidence.timing.model import Source, TimingHint, Trust, absolute, due_at, relative
 from kandev_routing_sdk.evidence.timing.notation import http_date, retry_after_seconds
+from kandev_routing_sdk.evidence.timing.spans import span
 from kandev_routing_sdk.evidence.timing.values import reset_value
 
 __all__ = ["hints_from_headers", "names_timing", "retry_after"]
@@ -23,6 +24,7 @@ _CLAIMS: Final[Mapping[str, str]] = {
 _CODEX: Final = compile_linear(r"(x-codex(?:-[a-z0-9-]+)?-(?:primary|secondary)-)(?:reset-after-seconds|reset-at)")
 _DIMENSION: Final = compile_linear(r"(?:x-)?(?:[a-z]+-)?ratelimit-(?:[a-z0-9_-]+-)?reset(?:-[a-z0-9_-]+)?")
 _MILLISECONDS: Final = compile_linear(r"(?:x-ms-)?retry-after-ms")
+_DIGITS: Final = compile_linear(r"[0-9]{1,12}")
 _DECIMAL: Final = compile_linear(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
 _LONGEST: Final = 128
 _EXHAUSTED_PERCENT: Final = 100.0
@@ -43,14 +45,20 @@ def hints_from_headers(
     A rate-limit dimension counts only while it is exhausted: where its remaining count or its status is there and
     says otherwise, its reset time is no hint.
     """
-    low = {name.strip().lower(): value.strip() for name, value in headers.items() if len(value) <= _LONGEST}
+    low = {
+        well_formed(name.strip().lower()): well_formed(value.strip())
+        for name, value in headers.items()
+        if len(value) <= _LONGEST
+    }
     hints = _unified(low, observed_at, source)
     hints += _codex(low, observed_at, source)
     for name, value in low.items():
         if name == "retry-after":
             hints += retry_after(value, observed_at=observed_at, source=source, written=f"{name}: {value}")
-        elif _MILLISECONDS.fullmatch(name) and (wait := retry_after_seconds(value)) is not None:
-            hints += relative(wait / 1000, source=source, written=f"{name}: {value}", trust=Trust.RETRY_AFTER + 1)
+        elif _MILLISECONDS.fullmatch(name) and _DIGITS.fullmatch(value):
+            hints += relative(
+                span(int(value) / 1000), source=source, written=f"{name}: {value}", trust=Trust.RETRY_AFTER + 1
+            )
     return hints + _dimensions(low, observed_at, source)
 
 

@@ -32,7 +32,7 @@ _SPACE: Final = r"[ \t]*(?:\r?\n[ \t]*)?"
 _LONG: Final = r"(?:milliseconds?|millis|msecs?|seconds?|secs?|minutes?|mins?|hours?|hrs?|days?|weeks?|wks?)"
 # A capital M or D is a million or a dimension as easily as a minute or a day.
 _SHORT: Final = r"(?:ns|us|µs|μs|ms|(?-i:[smhdwSH]))"
-_DIGITS: Final = r"\d{1,3}(?:,\d{3})+(?:\.\d{1,9})?|\d{1,9}(?:\.\d{1,9})?"
+_DIGITS: Final = r"\d{1,3}(?:,\d{3})+(?:\.\d{1,9})?|\d{1,16}(?:\.\d{1,9})?"
 _WORD: Final = rf"(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})"
 _MORE: Final = r"(?:\(s\)|\b(?:[ \t]+and a half\b)?)"
 _PIECE: Final = (

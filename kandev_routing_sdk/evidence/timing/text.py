@@ -21,6 +21,7 @@ __all__ = ["hints_from_text"]
 _MAX_DOCUMENTS: Final = 64
 _MAX_LINES: Final = 512
 _MAX_INNER: Final = 16
+_LINE_START: Final = 160
 
 # The bar stands right behind the words: a number in the next cell of a table is something else.
 _SUFFIX: Final = compile_linear(
@@ -63,8 +64,8 @@ def hints_from_text(text: str, *, observed_at: datetime | None, local_zone: str 
     text = _COLOUR.sub("", well_formed(text)).translate(_PLAIN)
     hints: list[TimingHint] = []
     for found in _SUFFIX.finditer(text):
-        line = text[text.rfind("\n", 0, found.start()) + 1 : found.start() + 1]
-        if _CELL.match(line):
+        before = text[max(0, found.start() - _LINE_START) : found.start()]
+        if _CELL.match(before[before.rfind("\n") + 1 :]):
             continue
         hints += absolute(
             epoch(found.group(1) or ""),

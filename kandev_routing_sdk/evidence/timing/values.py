@@ -12,7 +12,7 @@ from kandev_routing_sdk.evidence.timing.spans import duration, span
 
 __all__ = ["iso_instant", "reset_value"]
 
-_DECIMAL: Final = compile_linear(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
+_DECIMAL: Final = compile_linear(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
 _DAY: Final = compile_linear(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
