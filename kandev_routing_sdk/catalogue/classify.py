@@ -16,7 +16,7 @@ from kandev_routing_sdk.catalogue.hints import FAR, hint_for, is_far
 from kandev_routing_sdk.catalogue.judgement import Judgement
 from kandev_routing_sdk.catalogue.matcher import Mark, Matcher, Reading
 from kandev_routing_sdk.catalogue.rules import Rank, Rule, RuleFile, RuleSource, read_source
-from kandev_routing_sdk.catalogue.views import View, views_of
+from kandev_routing_sdk.catalogue.views import View, is_content, views_of
 from kandev_routing_sdk.errors import CatalogueError
 from kandev_routing_sdk.evidence.model import Evidence, Signal
 from kandev_routing_sdk.evidence.sanitise import Sanitiser, excerpt
@@ -230,7 +230,7 @@ def _fallback(evidence: Evidence, readings: Sequence[Reading]) -> Code:
         if view.status is not None and view.status >= _ERROR_STATUS:
             return _PROVIDERS
         spoken = spoken or not view.synthetic
-    if not spoken and any(not s.channel.is_runtime for s in evidence.signals):
+    if not spoken and any(is_content(s, evidence.phase) for s in evidence.signals):
         return Code.TASK_ERROR
     return _AGENTS
 

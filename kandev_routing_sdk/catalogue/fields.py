@@ -20,7 +20,7 @@ _RENAMED: Final = frozenset({"error", "type", "code", "message"})
 """Keys that an error object may have under another name (:mod:`kandev_routing_sdk.catalogue.error_objects`)."""
 _GATE_OF_OTHERS: Final = (
     # an HTTP status
-    r'(?:status|code)\\*"(?:\s|\\+[nrt])*:(?:\s|\\+[nrt])*[1-5]\d\d\b',
+    r'(?:status|code)\\*"(?:\s|\\+[nrt])*:(?:\s|\\+[nrt])*(?:\\*")?[1-5]\d\d\b',
     # the agent is still trying; a time
     r'willRetry\\*"|(?:reset|retry|wait|available)[^"{}:,]*"',
     # a letter that may be any of these words'
@@ -41,7 +41,7 @@ class FieldRules:
         self._must_parse = False
         for order, rule in enumerate(rules):
             for alternative in rule.structured:
-                for regex in (c.regex for c in alternative if c.regex is not None):
+                for regex in (c.pattern for c in alternative if c.pattern is not None):
                     self._regexes[regex] = compile_rule(to_re2(regex), f"{rule.source}: rule {rule.id}")
                 self._index((order, rule, alternative))
 
@@ -77,10 +77,8 @@ class FieldRules:
         if data and rule.channels != _EXIT:
             self._open_for(data)
         # a condition that holds where nothing is cannot be looked up
-        keys = [k for k in (c.at[5:].partition(".")[0] for c in data if c.exists is not False) if _is_key(k)]
-        places = [
-            p for p in (c.at.partition(":")[0] for c in conditions if c.exists is not False) if p in self._by_place
-        ]
+        keys = [k for k in (c.at[5:].partition(".")[0] for c in data if c.needs_a_value) if _is_key(k)]
+        places = [p for p in (c.at.partition(":")[0] for c in conditions if c.needs_a_value) if p in self._by_place]
         if keys:
             self._by_key.setdefault(keys[0], []).append(entry)
         elif places:
@@ -124,9 +122,10 @@ class FieldRules:
         present = [v for v in values if v is not None]
         if condition.exists is not None:
             return bool(present) is condition.exists
-        if condition.regex is not None:
-            regex = self._regexes[condition.regex]
-            return any(regex.search(_as_text(v)) is not None for v in present if isinstance(v, (str, int, float)))
+        if condition.pattern is not None:
+            regex = self._regexes[condition.pattern]
+            found = any(regex.search(_as_text(v)) is not None for v in present if isinstance(v, (str, int, float)))
+            return found is (condition.lacks is None)
         wanted = condition.any_of if condition.any_of is not None else (condition.equals,)
         return any(_same(v, w) for v in present for w in wanted)
 
@@ -138,7 +137,7 @@ def _is_key(part: str) -> bool:
 
 def _literals(condition: Condition) -> set[str] | None:
     """Return words of which JSON text must hold one for ``condition`` to hold; None: no such words."""
-    if condition.exists is False:
+    if not condition.needs_a_value:
         return None
     wanted = condition.any_of if condition.any_of is not None else (condition.equals,)
     if condition.regex is None and condition.exists is None and not any(isinstance(w, bool) for w in wanted):

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from kandev_routing_sdk.catalogue.fields import FieldRules
+from kandev_routing_sdk.catalogue.own_words import in_own_words
 from kandev_routing_sdk.catalogue.patterns import PatternSet, compile_rule, exact_to_re2, to_re2
 from kandev_routing_sdk.catalogue.rules import Rank, Rule
 from kandev_routing_sdk.catalogue.views import View
@@ -35,7 +36,7 @@ class Mark(Enum):
     """There may be a timing hint: a superset of what the timing grammar starts from (held by a test)."""
     STATUS = (
         r"(?:api error|unexpected status|last status|http|status|error)[^0-9\n]{0,24}[1-5]\d\d\b|http/[\d.]+\D{0,9}[1-5]\d\d\b|"
-        r"(?:api returned|request rejected)\D{0,4}[1-5]\d\d\b"
+        r"(?:api returned|request rejected)\D{0,4}[1-5]\d\d\b|rejected the request"
     )
     """There may be an HTTP status."""
     PROVIDER = r"\bproviders?\b|\bapi error\b|\bupstream\b|\bserver error\b|\bresponding\b|\bmodel\b"
@@ -71,6 +72,7 @@ _NO_MARKS: Final[frozenset[Mark]] = frozenset()
 _STATUS: Final = Mark.STATUS
 _INTERIM: Final = Mark.INTERIM
 _EXIT: Final = Channel.EXIT
+_STDERR: Final = Channel.STDERR
 _MAY_BE_TIMED: Final = frozenset({Mark.TIMED})
 
 
@@ -103,7 +105,7 @@ class Matcher:
             view = view.with_documents()
         if not found and not view.structured:
             return Reading(view, view, (), _NO_MARKS)
-        if view.documents and (theirs := self._fields.matching(view, foreign=True)):
+        if view.structured and (theirs := self._fields.matching(view, foreign=True)):
             return Reading(view, view, tuple(Match(r, view, interim=False) for r in theirs), _MAY_BE_TIMED)
         whole = view
         hits, marks = self._named(found, view) if found else ([], _NO_MARKS)
@@ -117,6 +119,8 @@ class Matcher:
                 hits, marks = self._named(found, view)
                 marks |= timed
             hits = [r for r in hits if not r.foreign]
+        if view.channel is _STDERR:
+            hits = [r for r in hits if not r.bare or _in_own_words(r, view.text)]
         if _STATUS in marks:
             view = view.with_status()
         if view.structured:
@@ -160,21 +164,31 @@ class ForeignLines:
         step = 1 if self._alone else _LINES_AT_ONCE
         kept: list[str] = []
         theirs: dict[Rule, None] = {}
+        opened = 0
         for start in range(0, len(lines), step):
             chunk = lines[start : start + step]
-            if step > 1 and not self._in("\n".join(chunk), view):
+            if step > 1 and opened <= 0 and not self._in("\n".join(chunk), view):
                 kept += chunk
                 continue
             for line in chunk:
                 here = self._in(line, view) if line and not line.isspace() else []
                 theirs.update(dict.fromkeys(here))
-                if not here:
+                if here or opened > 0:
+                    # a body that such a line opens is theirs until it is closed
+                    opened = max(opened, 0) + line.count("{") - line.count("}")
+                else:
                     kept.append(line)
         return "\n".join(kept), list(theirs)
 
     def _in(self, text: str, view: View) -> list[Rule]:
         rules = [self._rules[i] for i in self._set.hits(text)]
         return [r for r in rules if r.reads(view.family, view.channel, view.phase)]
+
+
+def _in_own_words(rule: Rule, text: str) -> bool:
+    """Whether ``rule`` holds for a line of standard error that is the agent's own."""
+    regexes = [compile_rule(p, _owner(rule)) for p in _patterns(rule)]
+    return in_own_words(text, lambda line: any(r.search(line) is not None for r in regexes))
 
 
 def _owner(rule: Rule) -> str:

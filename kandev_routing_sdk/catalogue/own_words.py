@@ -14,27 +14,28 @@ import re2
 _REACH: Final = 3
 """Lines below an own line that still belong to it: the message under its headline."""
 _LABEL: Final = r"^\W*(?:\[?(?:error|fatal|request failed|failed|message|warning)\]?\s*[:!-]?\s*)*"
+_SUBJECTS: Final = "account|organization|workspace|model|request|service|provider|api|is|server|subscription|plan"
 _ADDRESSED: Final = (
-    r"you|you['’](?:ve|re)|your|sorry|please|we|we['’]re|missing|no|not|insufficient|individual|unable to|could not|cannot",
-    r"failed to (?:log ?in|authenticate|connect)|authentication|unauthori[sz]ed|invalid|budget|quota|rate limit|too many|limit",
-    r"(?:the|this|service|selected|requested) (?:\w+ )?"
-    r"(?:account|organization|workspace|model|request|service|provider|api|is|server|subscription|plan)",
+    r"you|you['’](?:ve|re)|your|sorry|please|we|we['’]re|missing|no|not|insufficient|individual",
+    r"failed to (?:log ?in|authenticate)|authentication|unauthori[sz]ed|invalid|budget|quota|rate limit|too many|limit",
+    rf"(?:the|this|service|selected|requested) (?:\w+ )?(?:{_SUBJECTS})",
 )
 """How a sentence begins that speaks to the person in front of the agent."""
+_SPEAKERS: Final = "model|llm|provider|api|backend|upstream|stream|agent|codex|claude|gemini|copilot|opencode"
 _OWN: Final = (
     # the error classes of the vendors' SDKs, and of what stands between
     r"\b(?:ai_\w+error|\w*api(?:call|status|connection|timeout)?error|\w*ratelimiterror|authenticationerror|llm\w*error)\b",
     r"\b(?:\w*gaxioserror|eventstreamerror|\w*provider\w*error|sdkerror|throttlingexception|openrouterexception)\b",
     r"\b(?:litellm|openai\.\w+|anthropic\.\w+|botocore)\b",
     # the agents' own loggers
-    r"\bcodex_\w+::|\bservice=(?:llm|session|provider)|\bllm[ _](?:request|provider|call|error|authentication)",
+    r"\bcodex_(?:api|client|login|acp)\b|\bcodex_core::(?:client|codex|session)\b|\bservice=(?:llm|session|provider)",
+    r"\bllm[ _](?:request|provider|call|error|authentication)",
     # their words for a request
-    r"\b(?:model|llm|provider|api|backend|upstream|stream|agent|codex|claude|gemini|copilot|opencode) (?:stream |status |turn |sdk )?"
-    r"(?:call|request|error|exception|failed|failure)\b",
+    rf"\b(?:{_SPEAKERS}) (?:stream |status |turn |sdk )?(?:call|request|error|exception|failed|failure)\b",
     r"\b(?:call|request) to (?:the )?(?:model|provider|api)\b|\bmodel provider\b|\brejected the request\b",
     r"\bfailed after \d+ (?:attempts|retries)\b|\bran into this error\b",
-    # a status in front of a body or of a reason
-    r"^\W*(?:error:? |http(?:error)?:? |(?:invalid )?status(?: code)?:? )*[45]\d\d:? (?:\{|[a-z])",
+    # a status in front of a body
+    r"^\W*(?:error:? |http(?:error)?:? |(?:invalid )?status(?: code)?:? )*[45]\d\d:? \{",
     r"\berror,? (?:status )?code:? [45]\d\d\b|\binvalid status code [45]\d\d\b",
     _LABEL + rf"(?:{'|'.join(_ADDRESSED)})\b",
 )

@@ -90,7 +90,19 @@ class Condition(_Strict):
     equals: str | int | bool | None = None
     any_of: tuple[str | int, ...] | None = Field(default=None, alias="in")
     regex: str | None = None
+    lacks: str | None = None
+    """RE2 that no value there may match: what is absent lacks everything."""
     exists: bool | None = None
+
+    @property
+    def pattern(self) -> str | None:
+        """What ``regex`` or ``lacks`` looks for."""
+        return self.regex if self.regex is not None else self.lacks
+
+    @property
+    def needs_a_value(self) -> bool:
+        """Whether it can hold only where something is."""
+        return self.lacks is None and self.exists is not False
 
 
 class _RuleModel(_Strict):
@@ -288,9 +300,9 @@ def _condition_problem(condition: Condition) -> str | None:
     prefix, _, path = condition.at.partition(":")
     if condition.at not in _PLACES and (prefix not in {"data", "header"} or not path):
         return f"{condition.at!r} is no place in a signal; use data:<path>, header:<name> or one of {', '.join(sorted(_PLACES))}"
-    given = [condition.equals, condition.any_of, condition.regex, condition.exists]
+    given = [condition.equals, condition.any_of, condition.regex, condition.lacks, condition.exists]
     if sum(v is not None for v in given) != 1:
-        return f"{condition.at!r} needs exactly one of equals, in, regex, exists"
+        return f"{condition.at!r} needs exactly one of equals, in, regex, lacks, exists"
     return None
 
 

@@ -17,6 +17,10 @@ from kandev_routing_sdk.types import Channel, Phase
 
 _SAID: Final = Channel.ASSISTANT_TEXT
 _TOOLS: Final = Channel.TOOL_OUTPUT
+_STDERR: Final = Channel.STDERR
+_HTTP: Final = Channel.HTTP
+_TOOL_RUNS: Final = Phase.TOOL_EXECUTION
+_ENDS: Final = Phase.SHUTDOWN
 _MAX_DOCUMENTS: Final = 16
 _MAX_ATTEMPTS: Final = 8
 """How many opening brackets of a text are tried as the start of a document."""
@@ -49,7 +53,8 @@ _SPEAKING_KEYS: Final = frozenset(
 """Keys of structured data whose strings are words of the runtime, to be read like text."""
 _DECODER: Final = json.JSONDecoder(strict=False)
 _PROVIDER_STATUS: Final = re2.compile(
-    r"(?i)(?:\bapi error:?|\bunexpected status(?: code)?:?|\blast status:?|\berror code:?|\bapi returned|\brequest rejected)"
+    r"(?i)(?:\bapi error:?|\bunexpected status(?: code)?:?|\blast status:?|\berror code:?|\bapi returned|\brequest rejected|"
+    r"\brejected the request[^\n]{0,99}? status:)"
     r"\s*[(\[]?([1-5]\d\d)\b"
 )
 """An agent's words for its provider's answer."""
@@ -123,15 +128,26 @@ def views_of(evidence: Evidence, *, documents: bool = True) -> list[View]:
         documents: False leaves out those that are printed in words, most are of no use, and parsing takes longest; nor
             are words made well-formed then, which the first pass over them finds out for nothing.
     """
-    # `is_runtime`, without naming and hashing members of an enum for each signal
-    views = [
-        view_of(s, evidence, documents=documents)
-        for s in evidence.signals
-        if s.channel is not _SAID and s.channel is not _TOOLS
-    ]
+    views = [view_of(s, evidence, documents=documents) for s in evidence.signals if not is_content(s, evidence.phase)]
     if evidence.http_status is not None or evidence.exit_code is not None or evidence.exit_signal is not None:
         views += [view_of(s, evidence, synthetic=True) for s in _envelope(evidence)]
     return views
+
+
+def is_content(signal: Signal, phase: Phase) -> bool:
+    """Whether ``signal`` is what a model or a tool says (R-EVI-6); ``phase`` is the envelope's.
+
+    While a tool runs, standard error and the requests that are seen are the tool's as well as the agent's; when the agent is
+    being ended, what it prints is about its end.
+    """
+    channel = signal.channel
+    # `is`, without naming and hashing members of an enum for each signal
+    if channel is _SAID or channel is _TOOLS:
+        return True
+    phase = signal.phase or phase
+    if phase is _TOOL_RUNS:
+        return channel is _STDERR or channel is _HTTP
+    return phase is _ENDS and channel is _STDERR
 
 
 def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False, documents: bool = True) -> View:
@@ -150,6 +166,8 @@ def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False, docu
     if text.startswith("HTTP/"):
         headers = {**headers, **_printed_headers(_utf8(text))}
     status = _status(signal, found) if found else signal.http_status
+    if status is None and signal.channel is _HTTP:
+        status = evidence.http_status
     phase = signal.phase or evidence.phase
     # by place: several times as fast as by name
     return View(signal, evidence.family, signal.channel, phase, words, found, status, headers, synthetic)
@@ -169,6 +187,8 @@ def _status(signal: Signal, documents: Sequence[JsonValue]) -> int | None:
     for document in documents:
         for path in _STATUS_PATHS:
             for value in find(document, path):
+                if isinstance(value, str) and len(value) == len("429") and value.isascii() and value.isdecimal():
+                    value = int(value)  # noqa: PLW2901  (gateways give it as a string)
                 if isinstance(value, int) and _LOWEST_STATUS <= value <= _HIGHEST_STATUS:
                     return int(value)
     return None
@@ -198,7 +218,8 @@ def find(document: JsonValue, path: tuple[str, ...]) -> Iterator[JsonValue]:
 
 
 def _envelope(evidence: Evidence) -> Iterator[Signal]:
-    if evidence.http_status is not None:
+    # a status is that of the request that was seen, if one was
+    if evidence.http_status is not None and not any(s.channel is _HTTP for s in evidence.signals):
         yield Signal(channel=Channel.HTTP, http_status=evidence.http_status)
     if evidence.exit_code is not None or evidence.exit_signal is not None:
         yield Signal(channel=Channel.EXIT, data={"exit_code": evidence.exit_code, "signal": evidence.exit_signal})

@@ -26,7 +26,7 @@ def test_every_rule_has_a_verdict_the_winner_first() -> None:
     found = explain(shipped(), seen)
     assert {r.id for r in shipped().rules} == {v.rule for v in found.verdicts}
     assert (shipped().classify(seen), None) == (found.classification, found.refusal)
-    assert ["won", "agreed", "outranked"] == [v.fate for v in found.considered]
+    assert ["won", "agreed", "agreed", "outranked"] == [v.fate for v in found.considered]
     assert ("won", "says quota_limited of a signal on http") == of(found, "neutral.quota.words.1")
     assert ("agreed", "says quota_limited too, as neutral.quota.words.1 does") == of(
         found, "neutral.quota.shared_field.1"

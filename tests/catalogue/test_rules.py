@@ -143,7 +143,7 @@ def test_a_file_must_be_a_rule_file(text: str, message: str) -> None:
         ({"pattern": "", "structured": "[[]]"}, "an alternative of structured has no condition"),
         ({"pattern": "", "structured": '[[{ at = "body", equals = 1 }]]'}, "'body' is no place in a signal"),
         ({"pattern": "", "structured": '[[{ at = "data:", equals = 1 }]]'}, "'data:' is no place in a signal"),
-        ({"pattern": "", "structured": '[[{ at = "text" }]]'}, "'text' needs exactly one of equals, in, regex, exists"),
+        ({"pattern": "", "structured": '[[{ at = "text" }]]'}, "'text' needs exactly one of equals, in, regex, lacks, exists"),
         ({"pattern": "", "structured": '[[{ at = "text", regex = "a(" }]]'}, "the pattern 'a(' is not RE2"),
         (
             {"pattern": "", "structured": '[[{ at = "http_status", equals = 429 }]]'},
