@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from kandev_routing_sdk.evidence.linear import Pattern, compile_linear
 from kandev_routing_sdk.evidence.timing.model import TimingHint, Trust, absolute, relative
 from kandev_routing_sdk.evidence.timing.sentence import read_moment
-from kandev_routing_sdk.evidence.timing.spans import COLONS, DURATION, colons, duration
+from kandev_routing_sdk.evidence.timing.spans import COLONS, DURATION, colons, duration, numbered
 
 __all__ = ["hints_from_clauses"]
 
@@ -23,7 +23,7 @@ _BEFORE: Final = 96
 _MAX_CLAUSES: Final = 1024
 
 _DONE: Final = "restored|lifted|unlocked|replenished|refreshed|renewed|reset"
-_VERB: Final = compile_linear(
+_VERB_SOURCE: Final = (
     r"(?i)\b(?:"
     r"(?P<state>unavailable|not (?:yet )?available|paused|blocked|locked(?: out)?|suspended|(?:rate[ -]?)?limited)"
     r"|(?P<own>retrying|reconnecting|waiting|will retry|will reconnect|backing off|next (?:retry|attempt))"
@@ -35,6 +35,8 @@ _VERB: Final = compile_linear(
     r"|(?P<pause>cool(?:s|ing)?[ -]?down)"
     r")\b"
 )
+_VERB: Final = compile_linear(_VERB_SOURCE)
+_KINDS: Final = tuple(numbered(_VERB_SOURCE).items())
 # History, a promise not to, another thing with the same verb: no statement about coming back.
 _ANOTHER: Final = compile_linear(
     r"(?i)(?:\b(?:was|were|been|being|got|already|last|previous|previously|connection|socket|stream|peer|password|hard|soft"
@@ -59,8 +61,8 @@ _NEAR: Final = (
     r"(?:(?:about|around|approximately|approx\.?|roughly|at least|another|an additional|up to|~|\x{2248})\s*)?"
 )
 _WAIT: Final = compile_linear(
-    rf"(?i)^(?P<link>{_GAP}{_COUNT}(?:waiting\s+)?{_FILL}(?:(?:in|after|for|within|of)\b{_GAP})?{_NEAR}[*`\"']*)"
-    rf"(?:(?P<span>{DURATION})|(?P<colons>{COLONS}))"
+    rf"(?i)^({_GAP}{_COUNT}(?:waiting\s+)?{_FILL}(?:(?:in|after|for|within|of)\b{_GAP})?{_NEAR}[*`\"']*)"
+    rf"(?:({DURATION})|({COLONS}))"
 )
 _MOMENT_LINK: Final = compile_linear(
     rf"(?i)^{_GAP}(?:(?:again|at|on|by|after|until|till|from|it|is|are|will be|be|next|back|available|reset|later|this"
@@ -74,7 +76,7 @@ _MEASURES: Final = compile_linear(
     r"|blocks?|long)\b|[ \t]*(?:-|\x{2013}|to\b|or\b)[ \t]*(?:\d|an?\b|two\b|three\b|few\b|more\b)|/\s?[a-z]|[:.]\d|-[a-z])"
 )
 _STAMP: Final = compile_linear(r"^(?:\d{4}[-/]\d\d[-/]\d\d|\d{1,2}:\d\d:\d\d|\d{10})")
-_ASIDE: Final = compile_linear(rf"(?i)^[^\r\n(]{{0,64}}\(\s*(?:in\s+|~\s*)(?:about\s+)?(?P<span>{DURATION})\s*[),]")
+_ASIDE: Final = compile_linear(rf"(?i)^[^\r\n(]{{0,64}}\(\s*(?:in\s+|~\s*)(?:about\s+)?({DURATION})\s*[),]")
 
 
 class _Verb(NamedTuple):
@@ -106,7 +108,7 @@ def hints_from_clauses(text: str, *, observed_at: datetime | None, local_zone: s
         window = text[end : end + _WINDOW]
         if text[start - 1 : start] in {"-", "_", "."} or window[:1] in {"-", "_"}:
             continue  # part of a header's or a field's name: read by its grammar
-        kind = next(name for name in _VERBS if found.group(name) is not None)
+        kind = next(name for name, number in _KINDS if found.group(number) is not None)
         if _is_about_something_else(kind, word.lower(), text[max(0, start - _BEFORE) : start]):
             continue
         hints += _wait(kind, word, window) or _moment(kind, word, window, observed_at, local_zone)
@@ -125,13 +127,13 @@ def _wait(kind: str, word: str, window: str) -> list[TimingHint]:
     found = _WAIT.match(window)
     if found is None or _MEASURES.match(window[found.end() :]):
         return []
-    link = found.group("link") or ""
+    link = found.group(1) or ""
     if link.endswith(("-", "+", ".")) or not _links(kind, word, link, _VERBS[kind].waits):
         return []
-    countdown = found.group("colons")
+    countdown = found.group(3)
     if countdown and _preposition(_WAIT_WORD, link) not in {"in", "for"}:
         return []  # "after 10:30:00" is a time of day
-    wait = colons(countdown) if countdown else duration(found.group("span") or "")
+    wait = colons(countdown) if countdown else duration(found.group(2) or "")
     return relative(wait, source="text", written=word + window[: found.end()], trust=_VERBS[kind].trust)
 
 
@@ -165,7 +167,7 @@ def _aside(kind: str, word: str, rest: str) -> list[TimingHint]:
     if found is None:
         return []
     written = word + " " + rest[: found.end()]
-    return relative(duration(found.group("span") or ""), source="text", written=written, trust=Trust.RELATIVE_TEXT)
+    return relative(duration(found.group(1) or ""), source="text", written=written, trust=Trust.RELATIVE_TEXT)
 
 
 def _links(kind: str, word: str, link: str, allowed: frozenset[str]) -> bool:

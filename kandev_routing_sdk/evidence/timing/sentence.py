@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from kandev_routing_sdk.evidence.linear import Match, Pattern, compile_linear
 from kandev_routing_sdk.evidence.timing.model import Trust, Zone
 from kandev_routing_sdk.evidence.timing.notation import MONTHS, epoch
+from kandev_routing_sdk.evidence.timing.spans import numbered
 from kandev_routing_sdk.evidence.timing.values import iso_instant
 from kandev_routing_sdk.evidence.timing.wall import WallTime, instant, zone_named
 
@@ -45,14 +46,16 @@ _CLOCK: Final = (
     r"|(?P<hour24>\d{1,2}):(?P<minute24>\d{2})(?::(?P<second24>\d{2}))?"
     r"|(?P<named>noon|midnight)\b)"
 )
+_DATE_AT: Final = numbered(_DATE)
+_CLOCK_AT: Final = numbered(_CLOCK)
 _DATE_FORM: Final = compile_linear(rf"(?i)^(?:the\s+)?{_DATE}")
 _CLOCK_FORM: Final = compile_linear(rf"(?i)^{_CLOCK}")
 _TO_CLOCK: Final = compile_linear(r"(?i)^,?\s*(?:(?:at|@|by|around)\b\s*)?")
 _TO_DATE: Final = compile_linear(r"(?i)^,?\s*[(\[]?\s*(?:on\s+)?")
 _SHIFT: Final = r"[+-]\d{1,2}(?::?\d\d)?"
 _ZONE: Final = compile_linear(
-    rf"^\s*(?:[(\[]\s*(?P<wrapped>[A-Za-z_]+/[A-Za-z0-9_+/-]{{1,63}}|(?i:UTC|GMT)(?:\s?{_SHIFT})?|Z|[+-]\d\d(?::?\d\d)?)\s*[)\]]"
-    rf"|(?P<bare>[A-Z][A-Za-z]+(?:/[A-Za-z0-9_+-]*[A-Za-z0-9]){{1,2}}|(?i:UTC|GMT)(?:\s?{_SHIFT})?\b|Z\b|[+-]\d\d(?::?\d\d)?\b))"
+    rf"^\s*(?:[(\[]\s*([A-Za-z_]+/[A-Za-z0-9_+/-]{{1,63}}|(?i:UTC|GMT)(?:\s?{_SHIFT})?|Z|[+-]\d\d(?::?\d\d)?)\s*[)\]]"
+    rf"|([A-Z][A-Za-z]+(?:/[A-Za-z0-9_+-]*[A-Za-z0-9]){{1,2}}|(?i:UTC|GMT)(?:\s?{_SHIFT})?\b|Z\b|[+-]\d\d(?::?\d\d)?\b))"
 )
 _LOCAL: Final = compile_linear(
     r"(?i)^\s*[(\[]?\s*(?:in\s+)?(?:(?:your\s+)?local(?:\s+time(?:\s?zone)?)?|your\s+time\s?zone)\b\s*[)\]]?"
@@ -157,7 +160,7 @@ def _zone_name(text: str, start: int) -> tuple[str, int]:
         return "", start + found.end()
     found = _ZONE.match(rest)
     if found is not None:
-        name = (found.group("wrapped") or found.group("bare") or "").replace(" ", "")
+        name = (found.group(1) or found.group(2) or "").replace(" ", "")
         if zone_named(name) is not None or "/" in name:
             return name, start + found.end()
     if _DAY_IN_BRACKETS.match(rest):
@@ -172,12 +175,12 @@ def _zone(name: str, local_zone: str | None) -> tuple[tzinfo | None, Zone]:
 
 
 def _clock(found: Match) -> time | None:
-    named = (found.group("named") or "").lower()
+    named = (found.group(_CLOCK_AT["named"]) or "").lower()
     if named:
         return time(_NOON if named == "noon" else 0)
-    half = (found.group("half") or "").lower()
+    half = (found.group(_CLOCK_AT["half"]) or "").lower()
     names = ("hour", "minute", "second") if half else ("hour24", "minute24", "second24")
-    hour, minute, second = (int(found.group(name) or 0) for name in names)
+    hour, minute, second = (int(found.group(_CLOCK_AT[name]) or 0) for name in names)
     if half:
         if not 1 <= hour <= _NOON:
             return None
@@ -190,26 +193,26 @@ def _clock(found: Match) -> time | None:
 
 def _date(found: Match) -> WallTime | None:
     """The date of a match; ``None`` for 11/12/2025, which is two days depending on who wrote it."""
-    if near := found.group("near"):
+    if near := found.group(_DATE_AT["near"]):
         return WallTime(in_days=0 if near.lower() == "today" else 1)
-    if name := found.group("weekday"):
+    if name := found.group(_DATE_AT["weekday"]):
         return WallTime(weekday=_WEEKDAYS.index(name[:3].lower()))
-    if found.group("slash1"):
-        first, second = int(found.group("slash1") or 0), int(found.group("slash2") or 0)
+    if found.group(_DATE_AT["slash1"]):
+        first, second = int(found.group(_DATE_AT["slash1"]) or 0), int(found.group(_DATE_AT["slash2"]) or 0)
         if first <= _NOON and second <= _NOON and first != second:
             return None
         month, day = (second, first) if first > _NOON else (first, second)
-        return WallTime(month=month, day=day, year=int(found.group("year4") or 0))
-    beside = found.group("beside")
+        return WallTime(month=month, day=day, year=int(found.group(_DATE_AT["year4"]) or 0))
+    beside = found.group(_DATE_AT["beside"])
     weekday = _WEEKDAYS.index(beside[:3].lower()) if beside else None
-    if found.group("year3"):
-        year3, month3, day3 = (int(found.group(name) or 0) for name in ("year3", "month3", "day3"))
+    if found.group(_DATE_AT["year3"]):
+        year3, month3, day3 = (int(found.group(_DATE_AT[name]) or 0) for name in ("year3", "month3", "day3"))
         return WallTime(month=month3, day=day3, year=year3, weekday=weekday)
-    name = found.group("month") or found.group("month2") or ""
-    year = found.group("year") or found.group("year2")
+    name = found.group(_DATE_AT["month"]) or found.group(_DATE_AT["month2"]) or ""
+    year = found.group(_DATE_AT["year"]) or found.group(_DATE_AT["year2"])
     return WallTime(
         month=MONTHS[name[:3].lower()],
-        day=int(found.group("day") or found.group("day2") or 0),
+        day=int(found.group(_DATE_AT["day"]) or found.group(_DATE_AT["day2"]) or 0),
         year=int(year) if year else None,
         weekday=weekday,
     )

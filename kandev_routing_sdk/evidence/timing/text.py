@@ -61,7 +61,7 @@ def hints_from_text(text: str, *, observed_at: datetime | None, local_zone: str 
         local_zone: IANA name of the zone in which the runtime prints local times; without it, and without a zone in
             the text, a wall time is no hint.
     """
-    text = _COLOUR.sub("", well_formed(text)).translate(_PLAIN)
+    text = _plain(text)
     hints: list[TimingHint] = []
     for found in _SUFFIX.finditer(text):
         before = text[max(0, found.start() - _LINE_START) : found.start()]
@@ -77,6 +77,13 @@ def hints_from_text(text: str, *, observed_at: datetime | None, local_zone: str 
         )
     hints += hints_from_clauses(text, observed_at=observed_at, local_zone=local_zone)
     return hints + _printed_headers(text, observed_at) + _printed_fields(text, observed_at)
+
+
+def _plain(text: str) -> str:
+    """``text`` without colours, with the spaces and signs that patterns know."""
+    if "\x1b" in text:
+        text = _COLOUR.sub("", well_formed(text))
+    return text if text.isascii() else well_formed(text).translate(_PLAIN)
 
 
 def _printed_headers(text: str, observed_at: datetime | None) -> list[TimingHint]:
@@ -96,7 +103,7 @@ def _printed_headers(text: str, observed_at: datetime | None) -> list[TimingHint
 def _printed_fields(text: str, observed_at: datetime | None) -> list[TimingHint]:
     """Fields of printed JSON objects; of what does not parse (cut off, escaped), the fields that are whole."""
     hints: list[TimingHint] = []
-    for found in _PROTOBUF.finditer(text):
+    for found in _PROTOBUF.finditer(text) if "retry_delay" in text else ():
         hints += relative(
             span(int(found.group(1) or 0) + int(found.group(2) or 0) / 1e9),
             source="text",
@@ -107,7 +114,8 @@ def _printed_fields(text: str, observed_at: datetime | None) -> list[TimingHint]
     for document in _documents(text):
         parsed = True
         hints += hints_from_data(document, observed_at=observed_at)
-    return hints if parsed or _WORKING.search(text) else hints + _loose_fields(text, observed_at)
+    loose = [] if parsed else _loose_fields(text, observed_at)
+    return hints + loose if loose and not _WORKING.search(text) else hints
 
 
 def _loose_fields(text: str, observed_at: datetime | None) -> list[TimingHint]:
