@@ -49,7 +49,7 @@ def classify(  # noqa: PLR0917  # options, which typer gives by name
         typer.Option("--explain", help="Also say what became of every rule, and why nothing automatic may follow."),
     ] = False,
     every: Annotated[
-        bool, typer.Option("--all", help="With --explain: name the rules, too, that found nothing or do not apply.")
+        bool, typer.Option("--all", help="Explain, and name the rules, too, that find nothing or do not apply.")
     ] = False,
     rules: RuleFiles = None,
     as_json: AsJson = False,
@@ -64,7 +64,7 @@ def classify(  # noqa: PLR0917  # options, which typer gives by name
         note(
             f"no installed rules are of family {family!r}, only neutral ones apply (known: {', '.join(sorted(known))})"
         )
-    judge = _Judge(catalogue, family, explain=explain)
+    judge = _Judge(catalogue, family, explain=explain or every)
     if jsonl:
         raise typer.Exit(_each_line(judge, file))
     text = read_text(file)

@@ -200,6 +200,7 @@ def test_explain_in_text_counts_the_rules_that_have_no_say(here: Callable[..., R
         line.strip().partition(":")[0] for line in every.splitlines() if line.startswith("  ")
     ]
     assert "other rules" not in every
+    assert every == here("classify", "--all", stdin=MIXED).out
     assert "no rule matches\n" in here("classify", "--explain", stdin="hm").out
 
 

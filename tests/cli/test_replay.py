@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import sqlite3
+import sys
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -24,11 +25,14 @@ from kandev_routing_sdk.ports import AttemptRecord
 from kandev_routing_sdk.router import load_rules
 from kandev_routing_sdk.testing import ScriptBuilder
 from kandev_routing_sdk.types import AttemptOutcome, Channel, Delivery, Phase
+from tests.adapters._replay import recording
 from tests.cli._world import Ran, World
 from tests.store._values import attempt, classification, settled
 from tests.store.test_replay import damage, fill
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+PLAYER = Path(__file__).parents[1] / "adapters" / "player.py"
+RECORDINGS = Path(__file__).parents[1] / "recordings"
 HOW_TO = Path(__file__).parents[2] / "docs" / "how-to" / "replay.md"
 PUZZLING = """
 released = "2099.01"
@@ -231,6 +235,33 @@ def test_since_that_is_neither_is_2(world: World, here: Callable[..., Ran], give
     assert (2, "") == (ran.code, ran.out), ran
     assert "write 90m, 24h, 7d, 2026-11-30 or 2026-11-30T08:00Z" in ran.error
     assert {} == world.files()
+
+
+RECORDED = (
+    "claude/headless/529_overloaded.json",
+    "claude-agent-acp/acp/tool_then_529.json",
+    "codex/headless/tool_then_500.json",
+    "codex-acp/acp/failed_rate_limit.json",
+    "opencode/headless/402_billing.json",
+    "opencode/acp/401_invalid_key.json",
+)
+
+
+def test_recorded_runs_of_real_agents_say_the_same_again(world: World, here: Callable[..., Ran]) -> None:
+    """What their adapters saw is kept as it was judged: structure, channels, phases, effects."""
+    for number, name in enumerate(RECORDED):
+        family = next(f for f in ("claude", "codex", "opencode") if f in name)
+        world.profiles[f"p{number}"] = {
+            "family": family,
+            "transport": recording(name)["mode"],
+            "command": [sys.executable, str(PLAYER), str(RECORDINGS / name)],
+        }
+    world.configure()
+    for number in range(len(RECORDED)):
+        assert 0 != here("run", f"p{number}", "Say hello.", "-q").code
+    ran = here("replay", "--json")
+    assert [("same", [])] * len(RECORDED) == [(a["verdict"], a["changes"]) for a in ran.document["attempts"]]
+    assert [a["then"] for a in ran.document["attempts"]] == [a["now"] for a in ran.document["attempts"]]
 
 
 # What else a store may hold ----------------------------------------------------------------------------------------------
