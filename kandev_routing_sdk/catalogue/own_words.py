@@ -17,7 +17,7 @@ _LABEL: Final = r"^\W*(?:\[?(?:error|fatal|request failed|failed|message|warning
 _SUBJECTS: Final = "account|organization|workspace|model|request|service|provider|api|is|server|subscription|plan"
 _ADDRESSED: Final = (
     r"you|you['’](?:ve|re)|your|sorry|please|we|we['’]re|missing|no|not|insufficient|individual",
-    r"failed to (?:log ?in|authenticate)|authentication|unauthori[sz]ed|invalid|budget|quota|rate limit|too many|limit",
+    r"failed to (?:log ?in|authenticate)|authentication|authori[sz]ation|unauthori[sz]ed|invalid|budget|quota|rate limit|too many|limit",
     rf"(?:the|this|service|selected|requested) (?:\w+ )?(?:{_SUBJECTS})",
 )
 """How a sentence begins that speaks to the person in front of the agent."""
@@ -43,12 +43,6 @@ _OWN_LINE: Final = re2.compile("(?i)" + "|".join(f"(?:{pattern})" for pattern in
 
 
 def in_own_words(text: str, holds: Callable[[str], bool]) -> bool:
-    """Whether ``holds`` is true of a line of ``text`` that is the agent's own, or that stands just below one."""
-    own = 0
-    for line in text.splitlines():
-        if _OWN_LINE.search(line):
-            own = _REACH + 1
-        if own and holds(line):
-            return True
-        own = max(own - 1, 0)
-    return False
+    """Whether ``holds`` is true of a line of ``text`` that is the agent's own, with the few below it."""
+    lines = text.splitlines()
+    return any(_OWN_LINE.search(line) and holds("\n".join(lines[n : n + 1 + _REACH])) for n, line in enumerate(lines))

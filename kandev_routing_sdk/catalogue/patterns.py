@@ -14,7 +14,8 @@ MAX_MEMORY: Final = 64 * 1024 * 1024
 """Bytes the automata may use: far above what the shipped rules need."""
 _CHEAP: Final = 512
 """A pattern up to this long is small, unless it repeats by number or names Unicode classes."""
-_PREFIX: Final = r"^\W*(?:(?:internal error|api error|error|fatal)\s*:\s*)*"
+_PREFIX: Final = r"^(?:\W*\d[\dT:.,Z+-]+ )?\W*(?:\[?(?:internal error|api error|error|fatal)\]?\s*:?\s*)*"
+"""What may stand before a whole message: a time, labels."""
 _CANARY: Final = r"\z"
 """Matches every text, at its end: a pass without it gave up before the end."""
 

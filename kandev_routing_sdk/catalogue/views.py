@@ -152,6 +152,8 @@ def is_content(signal: Signal, phase: Phase) -> bool:
 
 def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False, documents: bool = True) -> View:
     """Return what rules see of ``signal``; family and (for a signal without one) phase are the envelope's."""
+    if signal.channel is _HTTP and signal.http_status is None and evidence.http_status is not None:
+        signal = signal.model_copy(update={"http_status": evidence.http_status})
     text, data = signal.text or "", signal.data
     if data is not None or documents:
         text = _utf8(text)
@@ -166,8 +168,6 @@ def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False, docu
     if text.startswith("HTTP/"):
         headers = {**headers, **_printed_headers(_utf8(text))}
     status = _status(signal, found) if found else signal.http_status
-    if status is None and signal.channel is _HTTP:
-        status = evidence.http_status
     phase = signal.phase or evidence.phase
     # by place: several times as fast as by name
     return View(signal, evidence.family, signal.channel, phase, words, found, status, headers, synthetic)
