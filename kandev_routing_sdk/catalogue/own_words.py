@@ -17,7 +17,8 @@ _LABEL: Final = r"^\W*(?:\[?(?:error|fatal|request failed|failed|message|warning
 _SUBJECTS: Final = "account|organization|workspace|model|request|service|provider|api|is|server|subscription|plan"
 _ADDRESSED: Final = (
     r"you|you['’](?:ve|re)|your|sorry|please|we|we['’]re|missing|no|not|insufficient|individual",
-    r"failed to (?:log ?in|authenticate)|authentication|authori[sz]ation|unauthori[sz]ed|invalid|budget|quota|rate limit|too many|limit",
+    r"failed to (?:log ?in|authenticate)|authentication|authori[sz]ation|unauthori[sz]ed|invalid",
+    r"budget|quota|rate limit|too many|limit",
     rf"(?:the|this|service|selected|requested) (?:\w+ )?(?:{_SUBJECTS})",
 )
 """How a sentence begins that speaks to the person in front of the agent."""
