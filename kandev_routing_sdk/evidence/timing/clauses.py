@@ -40,7 +40,8 @@ _KINDS: Final = tuple(numbered(_VERB_SOURCE).items())
 # History, a promise not to, another thing with the same verb: no statement about coming back.
 _ANOTHER: Final = compile_linear(
     r"(?i)(?:\b(?:was|were|been|being|got|already|last|previous|previously|connection|socket|stream|peer|password|hard|soft"
-    r"|factory|gave up|stop|stopped|stops|without|spent|never|no longer|do not|timed out|time-?out|not|after|while|when"
+    r"|factory|gave up|stop|stopped|stops|without|spent|never|no longer|do not|timed out|time-?out"
+    r"|failed|unable|cannot|could not|not|after|while|when"
     r"|roll(?:ed|s)?|fall(?:s|ing)?|fell|came|max(?:imum)?|(?:token|cache|page|credentials?|session) (?:is|are)?)"
     r"|n['\x{2019}]t)\s+(?:(?:to|by|be|for)\s+)?$"
 )

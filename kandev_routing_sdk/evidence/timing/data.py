@@ -28,8 +28,8 @@ class _Field(NamedTuple):
 
 
 _FIELDS: Final[Mapping[str, _Field]] = {
-    "reset": _Field("none", Trust.LIMIT_FIELD),
-    "resets": _Field("none", Trust.LIMIT_FIELD),
+    "reset": _Field("none", Trust.DIMENSION),
+    "resets": _Field("none", Trust.DIMENSION),
     "resets_at": _Field("none", Trust.LIMIT_FIELD),
     "reset_at": _Field("none", Trust.LIMIT_FIELD),
     "resets_at_ms": _Field("none", Trust.LIMIT_FIELD),
@@ -77,6 +77,10 @@ _FIELDS: Final[Mapping[str, _Field]] = {
     "next_retry_at": _Field("none", Trust.OWN_BACKOFF),
 }
 _CAMEL: Final = compile_linear(r"([a-z0-9])([A-Z])")
+_DECIMAL: Final = compile_linear(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
+_REMAINING: Final = frozenset(
+    {"remaining", "remaining_fraction", "remaining_percent", "remaining_requests", "remaining_tokens"}
+)
 _WORKING: Final = frozenset({"allowed", "allowed_warning", "ok", "active", "available"})
 
 
@@ -105,8 +109,7 @@ def hints_from_data(data: JsonValue, *, observed_at: datetime | None) -> list[Ti
                 continue
             if isinstance(value, dict):
                 if snake(name) in {"headers", "response_headers"}:
-                    texts = {key: str(item) for key, item in value.items() if isinstance(item, (str, int))}
-                    hints += hints_from_headers(texts, observed_at=observed_at)
+                    hints += hints_from_headers(_texts(value), observed_at=observed_at)
                 elif snake(name) == "retry_delay":
                     hints += _protobuf(value)
             elif isinstance(value, (str, int, float)) and not isinstance(value, bool):
@@ -136,6 +139,16 @@ def hints_from_field(name: str, value: JsonValue, *, observed_at: datetime | Non
     return reset_value(
         text, source="field", written=written, trust=field.trust, observed_at=observed_at, bare=field.bare
     )
+
+
+def _texts(headers: Mapping[str, JsonValue]) -> dict[str, str]:
+    """Headers as text; some clients keep a list for each, as a name may come twice."""
+    single = {key: item[0] if isinstance(item, list) and len(item) == 1 else item for key, item in headers.items()}
+    return {
+        key: item if isinstance(item, str) else _digits(item)
+        for key, item in single.items()
+        if isinstance(item, (str, int))
+    }
 
 
 def _digits(value: float) -> str:
@@ -178,13 +191,15 @@ def _objects(data: JsonValue) -> Iterator[dict[str, JsonValue]]:
 
 def _working(fields: Mapping[str, JsonValue]) -> bool:
     status = fields.get("status")
-    if isinstance(status, str) and status.lower() in _WORKING:
+    if (isinstance(status, str) and status.lower() in _WORKING) or fields.get("limit_reached") is False:
         return True
     for name, value in fields.items():
+        key = snake(name) if len(name) <= _LONGEST else ""
+        if isinstance(value, str) and key in _REMAINING and _DECIMAL.fullmatch(value):
+            value = float(value)  # noqa: PLW2901 - the same number
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             continue
-        key = snake(name) if len(name) <= _LONGEST else ""
-        if key == "remaining" and value > 0:
+        if key in _REMAINING and value > 0:
             return True
         if (key == "used_percent" and value < 100) or (key == "utilization" and value < 1):  # noqa: PLR2004
             return "status" not in fields

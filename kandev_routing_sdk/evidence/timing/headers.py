@@ -22,7 +22,9 @@ _CLAIMS: Final[Mapping[str, str]] = {
     "seven_day_sonnet": "7d_sonnet",
 }
 _CODEX: Final = compile_linear(r"(x-codex(?:-[a-z0-9-]+)?-(?:primary|secondary)-)(?:reset-after-seconds|reset-at)")
-_DIMENSION: Final = compile_linear(r"(?:x-)?(?:[a-z]+-)?ratelimit-(?:[a-z0-9_-]+-)?reset(?:-[a-z0-9_-]+)?")
+_DIMENSION: Final = compile_linear(r"(?:x-)?(?:[a-z]+-)?ratelimit(?:by[a-z]+)?-(?:[a-z0-9_-]+-)?reset(?:-[a-z0-9_-]+)?")
+# The draft of a standard: one header for all, `"minute";r=0;t=30`, or `limit=10, remaining=0, reset=30` as it was.
+_POLICY: Final = compile_linear(r"(?i)(?:\br=0\s*;\s*t=|\bremaining=0\s*,\s*reset=)([0-9]{1,9})\b")
 _MILLISECONDS: Final = compile_linear(r"(?:x-ms-)?retry-after-ms")
 _DIGITS: Final = compile_linear(r"[0-9]{1,12}")
 _DECIMAL: Final = compile_linear(r"[0-9]{1,9}(?:\.[0-9]{1,9})?")
@@ -120,7 +122,8 @@ def _codex(low: Mapping[str, str], observed_at: datetime | None, source: Source)
             observed_at=observed_at,
             bare="seconds" if is_wait else "none",
         )
-    return hints
+    # Of two used windows, both must pass.
+    return sorted(hints, key=lambda hint: _due(hint, observed_at), reverse=True)
 
 
 def _below_limit(percent: str | None) -> bool:
@@ -143,6 +146,13 @@ def _dimensions(low: Mapping[str, str], observed_at: datetime | None, source: So
             trust=Trust.DIMENSION_UNPROVEN if remaining is None else Trust.DIMENSION,
             observed_at=observed_at,
             bare="either",
+        )
+    for found in _POLICY.finditer(low.get("ratelimit", "")):
+        hints += relative(
+            span(int(found.group(1) or 0)),
+            source=source,
+            written=f"ratelimit: {low['ratelimit']}",
+            trust=Trust.DIMENSION,
         )
     return sorted(hints, key=lambda hint: _due(hint, observed_at), reverse=True)
 
