@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kandev_routing_sdk.catalogue.codes import CODES
 from kandev_routing_sdk.catalogue.rules import FIXTURE_KINDS, Rank, Rule, RuleFile
+from kandev_routing_sdk.types import Code
 
 _HEAD: Final = """\
 # Failure codes and rules
 
-A failure is classified by rules that are data. Each rule stands beside its fixtures; what no rule knows, and what rules of equal
-rank disagree on, is `unclassified` and never acted on automatically.
-
-Ranks, highest first: **structured** fields, **exact** messages, **patterns**, **shared** (an HTTP status or a field that several
-causes share), **foreign** (somebody else's words: no other rule reads that line). Within a rank the higher priority decides. What
-the agent said at its end outranks what it said while it was still trying.
+A failure is classified by rules that are data; [rule files](rules.md) says how they decide and how to write one. What no rule
+knows, and what rules of equal rank disagree on, is `unclassified` and never acted on automatically.
 
 A cause marked with *→ far* changes to the code behind the arrow when the validated hint is more than ten minutes away: a throttle
 passes within minutes, and a limit that resets later is an allowance that is used up, whatever it calls itself. A bare 429
@@ -27,16 +24,25 @@ follows the same rule.
 
 def render(rule_files: Iterable[RuleFile]) -> str:
     """Return the page: every code, then every rule of every file."""
+    files = list(rule_files)
     parts = [_HEAD, "## Codes\n"]
     for code, row in CODES.items():
-        parts.append(
-            f"### `{code}`\n\nClass `{row.error_class}`, scope `{row.scope}`. {_safe(row.meaning)} {_safe(row.advice)}\n"
-        )
-    for file in rule_files:
+        parts.append(f"### `{code}`\n\nClass `{row.error_class}`, scope `{row.scope}`. {_safe(row.meaning)}\n")
+        parts.append(f"- What to do: {_safe(row.advice)}\n- Example: {_example(code, files)}\n")
+    for file in files:
         parts.append(f"## Rules of {file.name}\n")
         parts.append("| rule | rank | priority | code | scope | reads | fixtures |\n|---|---|---|---|---|---|---|")
         parts.append("\n".join(_row(r) for r in sorted(file.rules, key=lambda r: (-r.rank, -r.priority, r.id))) + "\n")
     return "\n".join(parts)
+
+
+def _example(code: Code, files: Sequence[RuleFile]) -> str:
+    """Return what a failure of this cause looks like: the first words of a rule's positive fixtures, plain sentences first."""
+    rules = [r for file in files for r in file.rules if r.code is code]
+    rules.sort(key=lambda r: (r.foreign, r.rank is Rank.SHARED, not r.patterns))
+    said = (s.text for r in rules for f in r.fixtures if f.kind == "positive" for s in f.signals if s.text)
+    words = next(said, None)
+    return "what no rule knows" if words is None else f"`{_safe(words).replace('`', chr(39))}`"
 
 
 def _row(rule: Rule) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import jsonschema
 import pytest
+from pydantic import BaseModel
 
+from kandev_routing_sdk.catalogue import rules
 from kandev_routing_sdk.types import Code
 from tests.catalogue._shipped import ROOT, shipped
 
@@ -45,3 +48,29 @@ def test_every_code_and_rule_has_its_place() -> None:
 def test_schemas_are_schemas(page: Path) -> None:
     """Draft 2020-12."""
     jsonschema.Draft202012Validator.check_schema(json.loads(PAGES[page]))
+
+
+def test_every_code_says_what_to_do_and_has_an_example() -> None:
+    """R-CLS, item by item: class, scope, meaning, advice, example."""
+    text = PAGES[Path("docs/reference/catalogue.md")]
+    sections = text.split("### ")[1 : len(Code) + 1]
+    assert len(Code) == len(sections)
+    assert [] == [s[:40] for s in sections if "- What to do: " not in s or "- Example: " not in s]
+    unknown = [s.partition("\n")[0] for s in sections if "what no rule knows" in s]
+    assert ["`unknown_provider_error`"] == unknown
+
+
+@pytest.mark.parametrize(
+    ("heading", "model"),
+    [
+        ("Keys of a file", rules._FileModel),
+        ("Keys of a rule", rules._RuleModel),
+        ("Keys of a condition", rules.Condition),
+    ],
+)
+def test_every_key_of_a_rule_file_has_its_row(heading: str, model: type[BaseModel]) -> None:
+    """docs/reference/rules.md lists what the reader takes, and nothing else."""
+    page = (ROOT / "docs" / "reference" / "rules.md").read_text("utf-8")
+    section = page.split(f"## {heading}\n")[1].split("\n## ")[0]
+    listed = re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)
+    assert [field.alias or name for name, field in model.model_fields.items()] == listed

@@ -241,7 +241,7 @@ def test_the_how_tos_acp_adapter_is_short_and_routes_around_a_limit(other: str, 
     assert (0, "") == (ended.returncode, ended.stderr)
     lines = ended.stdout.splitlines()
     assert expected == lines[0].strip()
-    assert "road quota_limited neutral.quota.words.1 True" == lines[1]
+    assert "road quota_limited neutral.quota.field.1 True" == lines[1]
 
 
 def test_the_how_tos_acp_extractor_adds_the_status_of_an_error() -> None:
