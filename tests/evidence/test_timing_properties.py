@@ -402,6 +402,30 @@ def test_no_data_raises_and_no_hint_is_invalid(data: Any, now: datetime | None) 
     assert all(is_valid(hint, now) for hint in hints_from_data(data, observed_at=now))
 
 
+THINGS = [
+    "files", "tokens", "requests", "retries", "counters", "times", "attempts", "steps", "MB", "KB", "M", "k tokens", "%", "shards",
+    "s3 buckets", "h264 streams", "models", "months", "mount points", "systems", "hosts", "digits", "directories", "words", "watchers",
+    "sections", "minorities", "hourglasses", "dayparts", "weeknotes", "msgs", "mds", "x", ".0", ".4.1", "/10", ":8080", "00", "€",
+]  # fmt: skip
+COUNTING = [
+    "try again in {}", "retry after {}", "resets {}", "resets in {}", "reset after {}", "wait {}", "wait for {}", "retrying {}",
+    "available in {}", "limited for {}", "blocked for {}", "reset: {}", "cooldown: {}", "try again at {}", "resets at {}",
+]  # fmt: skip
+
+
+@given(
+    st.integers(min_value=0, max_value=99_999),
+    st.sampled_from(THINGS),
+    st.sampled_from(COUNTING),
+    st.sampled_from(["", " ", "-"]),
+)
+def test_a_number_of_things_is_no_time(number: int, thing: str, sentence: str, gap: str) -> None:
+    """R-CLS-5: a false hint is worse than none."""
+    now = datetime(2026, 5, 14, 10, tzinfo=UTC)
+    written = sentence.format(f"{number}{gap}{thing}")
+    assert [] == hints_from_text(written, observed_at=now, local_zone="UTC"), written
+
+
 HEADERS = [
     "retry-after", "retry-after-ms", "x-ratelimit-reset-requests", "x-ratelimit-remaining-requests", "x-codex-primary-reset-at",
     "anthropic-ratelimit-unified-reset", "anthropic-ratelimit-unified-status", "anthropic-ratelimit-unified-representative-claim",

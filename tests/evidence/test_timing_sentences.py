@@ -495,6 +495,44 @@ def test_what_names_no_future_moment_is_no_hint(text: str, zone: str | None) -> 
     assert [] == hints_from_text(text, observed_at=now, local_zone=zone)
 
 
+STAMPS = [
+    "2026-05-14T12:00:00.123Z INFO request sent",
+    "2026-05-20 12:00:00,123 [WARN] next attempt",
+    "[12:00:05] something else",
+    "12:00:05 something else",
+    "12:00 something else",
+    "+10 more lines",
+    "May 20 12:00:05 host agent[42]: something else",
+    "1778756400 something else",
+    "Z",
+]
+
+
+@pytest.mark.parametrize("stamp", STAMPS)
+def test_a_log_line_beside_it_changes_nothing(stamp: str) -> None:
+    """R-CLS-5: the time stamp of a line above or below is no time of the statement."""
+    for row in TABLE:
+        now = at(row.at) if row.at else None
+        plain, framed = (
+            best_hint(hints_from_text(text, observed_at=now, local_zone=row.zone), observed_at=now)
+            for text in (row.written, f"{stamp}\n{row.written}\n{stamp}")
+        )
+        assert (plain and (plain.retry_after, plain.reset_at)) == (framed and (framed.retry_after, framed.reset_at)), (
+            row
+        )
+
+
+@pytest.mark.parametrize(
+    "stamp", ["2026-05-14T12:00:00.123Z ERROR ", "[12:00:05] ", "12:00:05 - ", "May 20 12:00:05 host x[4]: "]
+)
+def test_a_time_stamp_in_front_changes_nothing(stamp: str) -> None:
+    for row in [*WAITS, *EPOCHS, *CLOCKS, *DATES, *ISO]:
+        now = at(row.at) if row.at else None
+        hints = hints_from_text(row.written, observed_at=now, local_zone=row.zone)
+        if not row.written.startswith("|"):
+            assert hints == hints_from_text(stamp + row.written, observed_at=now, local_zone=row.zone), row
+
+
 def test_colours_are_no_part_of_a_sentence() -> None:
     """R-CLS-5: terminals' own codes may stand anywhere."""
     hints = hints_from_text("\x1b[33mTry again in\x1b[0m 5 \x1b[1;31mminutes", observed_at=None, local_zone=None)

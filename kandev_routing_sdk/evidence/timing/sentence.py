@@ -34,9 +34,9 @@ _MONTH: Final = (
 _WEEKDAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _WEEKDAY: Final = r"(?:mon|tue(?:s)?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b"
 _DATE: Final = (
-    rf"(?:(?:(?P<beside>{_WEEKDAY}),?\s*)?(?:"
-    rf"(?P<month>{_MONTH})\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?:,?\s+(?P<year>\d{{4}})\b)?"
-    rf"|(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?[\s-]+(?:of\s+)?(?P<month2>{_MONTH})(?:(?:,?\s+|-)(?P<year2>\d{{4}})\b)?"
+    rf"(?:(?:(?P<beside>{_WEEKDAY})(?:,\s*|[ \t]+))?(?:"
+    rf"(?P<month>{_MONTH})\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b(?:(?:,\s+|[ \t]+)(?P<year>\d{{4}})\b)?"
+    rf"|(?P<day2>\d{{1,2}})(?:st|nd|rd|th)?[\s-]+(?:of\s+)?(?P<month2>{_MONTH})(?:(?:,\s+|[ \t]+|-)(?P<year2>\d{{4}})\b)?"
     rf"|(?P<year3>\d{{4}})[-/](?P<month3>\d{{2}})[-/](?P<day3>\d{{2}})\b"
     rf"|(?P<slash1>\d{{1,2}})/(?P<slash2>\d{{1,2}})/(?P<year4>\d{{4}})\b"
     rf")|(?P<weekday>{_WEEKDAY}),?|(?P<near>today|tomorrow)\b)"
@@ -50,20 +50,22 @@ _DATE_AT: Final = numbered(_DATE)
 _CLOCK_AT: Final = numbered(_CLOCK)
 _DATE_FORM: Final = compile_linear(rf"(?i)^(?:the\s+)?{_DATE}")
 _CLOCK_FORM: Final = compile_linear(rf"(?i)^{_CLOCK}")
-_TO_CLOCK: Final = compile_linear(r"(?i)^,?\s*(?:(?:at|@|by|around)\b\s*)?")
-_TO_DATE: Final = compile_linear(r"(?i)^,?\s*[(\[]?\s*(?:on\s+)?")
+# The next line may go on with "at 5am" or "on 19 May"; a bare time there is a log's own.
+_TO_CLOCK: Final = compile_linear(r"(?i)^,?(?:\s*(?:at|by|around)\b\s*|\s*@\s*|[ \t]*)")
+_TO_DATE: Final = compile_linear(r"(?i)^,?(?:\s*[(\[]?on\s+|[ \t]*[(\[]?)")
 _SHIFT: Final = r"[+-]\d{1,2}(?::?\d\d)?"
 _ZONE: Final = compile_linear(
-    rf"^\s*(?:[(\[]\s*([A-Za-z_]+/[A-Za-z0-9_+/-]{{1,63}}|(?i:UTC|GMT)(?:\s?{_SHIFT})?|Z|[+-]\d\d(?::?\d\d)?)\s*[)\]]"
-    rf"|([A-Z][A-Za-z]+(?:/[A-Za-z0-9_+-]*[A-Za-z0-9]){{1,2}}|(?i:UTC|GMT)(?:\s?{_SHIFT})?\b|Z\b|[+-]\d\d(?::?\d\d)?\b))"
+    rf"^\s*(?:[(\[]\s*([A-Za-z_]+/[A-Za-z0-9_+/-]{{1,63}}|(?i:UTC|GMT)(?: ?{_SHIFT})?|Z|[+-]\d\d(?::?\d\d)?)\s*[)\]]"
+    rf"|([A-Z][A-Za-z]+(?:/[A-Za-z0-9_+-]*[A-Za-z0-9]){{1,2}}|(?i:UTC|GMT)(?: ?{_SHIFT})?\b))"
+    r"|^[ \t]*(Z\b|[+-]\d\d:?\d\d\b)|^([+-]\d\d\b)"
 )
 _LOCAL: Final = compile_linear(
-    r"(?i)^\s*[(\[]?\s*(?:in\s+)?(?:(?:your\s+)?local(?:\s+time(?:\s?zone)?)?|your\s+time\s?zone)\b\s*[)\]]?"
+    r"(?i)^\s*[(\[]?\s*(?:in\s+)?(?:(?:your\s+)?local(?:\s+time(?:\s?zone)?)?|your\s+time\s?zone)\b(?:[ \t]*[)\]])?"
 )
 # What follows a time and is no zone that everybody reads alike: an abbreviation (CST, IST, MSK), "Pacific time", one
 # word in brackets, an odd offset, the other end of a range. To read the time as local would be a guess.
 _VAGUE: Final = compile_linear(
-    r"^\s*[(\[]\s*(?:[^\s)\]]{1,64}|[A-Za-z ]{1,48}\b(?i:time))\s*[)\]]"
+    r"^(?:\s*\(\s*[A-Za-z]|[ \t]*[(\[]\s*[^\s)\]])(?:[^\s)\]]{0,63}|[A-Za-z ]{1,48}\b(?i:time))\s*[)\]]"
     r"|^\s*(?:in\s+|[(\[]\s*)?(?i:(?:[ceapm][sd]t|ak[sd]t|h[sk]t|c?est|[cew]e[st]t|bst|[ijk]st|msk|sgt|ae[sd]t|nz[sd]t"
     r"|pacific|eastern|central|mountain|atlantic)\b|(?:[a-z]+ ){1,4}time\b)"
     r"|^[ \t]*[(\[]?[A-Z]{2,5}\b|^[ \t]+in\s+(?:the\s+)?[A-Z]|^[ \t]*\+\d|^-\d|^[ \t]*[ap]\b"
@@ -72,7 +74,7 @@ _VAGUE: Final = compile_linear(
 _DAY_IN_BRACKETS: Final = compile_linear(r"(?i)^\s*[(\[](?:today|tomorrow)[)\]]")
 _ISO: Final = compile_linear(
     r"(?i)^\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,18})?)?"
-    r"(?:\s*(?:Z\b|UTC\b|GMT\b|[+-]\d\d:?\d\d\b|[+-]\d\d\b))?"
+    r"(?:[+-]\d\d(?::?\d\d)?\b|[ \t]*(?:Z\b|UTC\b|GMT\b|[+-]\d\d:?\d\d\b))?"
 )
 _HALF_OF_DAY: Final = compile_linear(r"(?i)^\s*[ap]\.?m\b")
 _EPOCH: Final = compile_linear(r"^[0-9]{10}(?:[0-9]{3})?(?:\.\d{1,9})?\b")
@@ -160,7 +162,7 @@ def _zone_name(text: str, start: int) -> tuple[str, int]:
         return "", start + found.end()
     found = _ZONE.match(rest)
     if found is not None:
-        name = (found.group(1) or found.group(2) or "").replace(" ", "")
+        name = next((name for number in range(1, 5) if (name := found.group(number))), "").replace(" ", "")
         if zone_named(name) is not None or "/" in name:
             return name, start + found.end()
     if _DAY_IN_BRACKETS.match(rest):
