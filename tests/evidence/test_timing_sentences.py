@@ -46,6 +46,8 @@ WAITS = [
     Row("or try again in 1d 2h 3m.", "93780"),
     Row("resets in 2w", "1209600"),
     Row("Resets in 4:59:12", "17952"),
+    Row("Rate limit resets in 1 day, 3:04:05", "97445"),
+    Row("try again in 1min30s", "90"),
     Row("Individual quota reached. Contact your administrator to enable overages. Resets in 160h20m10s.", "577210"),
     Row("request reached organization max RPM: 20, please try again after 1 seconds", "1"),
     # durations as people write them
@@ -63,6 +65,7 @@ WAITS = [
     Row("try again in an hour", "3600"),
     Row("try again in about an hour", "3600"),
     Row("resets in half an hour", "1800"),
+    Row("resets in less than a minute", "60"),
     Row("resets in an hour and a half", "5400"),
     Row("Please wait five minutes", "300"),
     Row("try again in one week", "604800"),
@@ -109,6 +112,8 @@ PRINTED = [
     Row("< HTTP/2 429\n< retry-after: 120\n", "120"),
     Row("Retry-After: Thu, 14 May 2026 10:05:00 GMT", "2026-05-14T10:05:00Z utc"),
     Row("failed: 429, headers: {'retry-after': '120', 'server': 'x'}", "120"),
+    Row("status code: 429, headers: map[Retry-After:[120] Server:[x]]", "120"),
+    Row('429 {"Retry-After": ["120"], "server', "120"),
     Row("HTTP/2 429\nx-codex-primary-used-percent: 100\nx-codex-primary-reset-after-seconds: 471285", "471285"),
     Row(
         '{"details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]}',
@@ -256,6 +261,8 @@ DATES = [
     Row("resets Thu 9am (UTC)", "2026-05-21T09:00:00Z text"),
     Row("resets Thursday", NOTHING, zone="UTC"),
     Row("You've hit your weekly limit · resets Mon 12:00am", "2026-05-18T00:00:00Z adapter", zone="UTC"),
+    Row("resets every Monday at 9am (UTC)", "2026-05-18T09:00:00Z text"),
+    Row("Free quota resets daily at 00:00 UTC", "2026-05-15T00:00:00Z text"),
     Row("resets Monday", "2026-05-18T00:00:00Z adapter", zone="UTC"),
     # a day without a time of day is right to a day, in whichever zone
     Row("resets May 20", "2026-05-20T00:00:00Z none"),

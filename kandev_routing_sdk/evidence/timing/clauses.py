@@ -59,15 +59,16 @@ _FILL: Final = (
 )
 _COUNT: Final = rf"(?:\(?attempt #?\d{{1,5}}(?:\s*(?:/|of)\s*\d{{1,5}})?\)?{_GAP})?"
 _NEAR: Final = (
-    r"(?:(?:about|around|approximately|approx\.?|roughly|at least|another|an additional|up to|~|\x{2248})\s*)?"
+    r"(?:(?:about|around|approximately|approx\.?|roughly|at least|another|an additional|up to|less than|under|~|<|\x{2248})"
+    r"\s*)?"
 )
 _WAIT: Final = compile_linear(
     rf"(?i)^({_GAP}{_COUNT}(?:waiting\s+)?{_FILL}(?:(?:in|after|for|within|of)\b{_GAP})?{_NEAR}[*`\"']*)"
-    rf"(?:({DURATION})|({COLONS}))"
+    rf"(?:({DURATION})(?:,?[ \t]+({COLONS}))?|({COLONS}))"
 )
 _MOMENT_LINK: Final = compile_linear(
     rf"(?i)^{_GAP}(?:(?:again|at|on|by|after|until|till|from|it|is|are|will be|be|next|back|available|reset|later|this"
-    rf"|time|date|around|about|access|limits?)\b{_GAP})*"
+    rf"|time|date|around|about|access|limits?|daily|weekly|every(?: day)?|each(?: day)?)\b{_GAP})*"
 )
 _WAIT_WORD: Final = compile_linear(r"(?i)\b(in|after|for|within|of)\b")
 _MOMENT_WORD: Final = compile_linear(r"(?i)\b(at|on|by|after|until|till|from)\b")
@@ -131,10 +132,11 @@ def _wait(kind: str, word: str, window: str) -> list[TimingHint]:
     link = found.group(1) or ""
     if link.endswith(("-", "+", ".")) or not _links(kind, word, link, _VERBS[kind].waits):
         return []
-    countdown = found.group(3)
+    countdown, days = found.group(4), found.group(3)
     if countdown and _preposition(_WAIT_WORD, link) not in {"in", "for"}:
         return []  # "after 10:30:00" is a time of day
     wait = colons(countdown) if countdown else duration(found.group(2) or "")
+    wait = wait + colons(days) if wait and days else wait
     return relative(wait, source="text", written=word + window[: found.end()], trust=_VERBS[kind].trust)
 
 

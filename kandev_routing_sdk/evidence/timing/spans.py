@@ -41,7 +41,7 @@ _LONG: Final = r"(?:milliseconds?|millis|msecs?|seconds?|secs?|minutes?|mins?|ho
 _SHORT: Final = r"(?:ns|us|µs|μs|ms|(?-i:[smhdwSH]))"
 _DIGITS: Final = r"\d{1,3}(?:,\d{3})+(?:\.\d{1,9})?|\d{1,16}(?:\.\d{1,9})?"
 _WORD: Final = rf"(?:{'|'.join(sorted(_WORDS, key=len, reverse=True))})"
-_MORE: Final = r"(?:\(s\)|\b(?:[ \t]+and a half\b)?)"
+_MORE: Final = r"(?:\(s\)|[ \t]+and a half\b)?"
 _PIECE: Final = (
     rf"(?:(?:{_DIGITS}){_SPACE}-?(?:(?:secs?|mins?|hrs?)\.|{_LONG}{_MORE}|{_SHORT})|\b{_WORD}\b[ \t-]{_SPACE}{_LONG}{_MORE}"
     rf"|\bhalf an?{_SPACE}(?:minute|hour|day)\b)"
@@ -86,10 +86,10 @@ def duration(text: str) -> timedelta | None:
     return span(round(total, 6))
 
 
-def colons(text: str) -> timedelta | None:
+def colons(text: str) -> timedelta:
     """A countdown ``H:MM:SS``."""
     hours, minutes, seconds = (int(part) for part in text.split(":"))
-    return span(hours * 3600 + minutes * 60 + seconds)
+    return timedelta(hours=hours, minutes=minutes, seconds=seconds)
 
 
 def _count(digits: str | None, word: str | None) -> float:

@@ -30,7 +30,7 @@ _SUFFIX: Final = compile_linear(
 _CELL: Final = compile_linear(r"^[ \t]*\|")
 _LINE: Final = compile_linear(r"(?im)^[\s<>*|-]*([a-z][a-z0-9-]{2,60})[ \t]*:[ \t]*([^\r\n]{1,100})")
 _RETRY_AFTER: Final = compile_linear(
-    r"(?i)\bretry-after\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?"
+    r"(?i)\bretry-after\\*[\"']?[ \t]*[:=][ \t]*\[?\\*[\"']?"
     r"((?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[A-Za-z0-9,: -]{5,40} GMT|[^\s\"'\\,;)}\]]{1,40})"
 )
 _FIELD: Final = compile_linear(
