@@ -39,10 +39,10 @@ _VERB: Final = compile_linear(_VERB_SOURCE)
 _KINDS: Final = tuple(numbered(_VERB_SOURCE).items())
 # History, a promise not to, another thing with the same verb: no statement about coming back.
 _ANOTHER: Final = compile_linear(
-    r"(?i)(?:\b(?:was|were|been|being|got|already|last|previous|previously|connection|socket|stream|peer|password|hard|soft"
+    r"(?i)(?:\b(?:was|were|been|being|got|already|last|previous|previously|connection|socket|stream|peer|password|hard|soft|counter|timer|job|meeting|git"
     r"|factory|gave up|stop|stopped|stops|without|spent|never|no longer|do not|timed out|time-?out"
     r"|failed|unable|cannot|could not|not|after|while|when"
-    r"|roll(?:ed|s)?|fall(?:s|ing)?|fell|came|max(?:imum)?|(?:token|cache|page|credentials?|session) (?:is|are)?)"
+    r"|roll(?:ed|s)?|fall(?:s|ing)?|fell|came|max(?:imum)?|(?:token|page|credentials?|session) (?:is|are)?|caches?)"
     r"|n['\x{2019}]t)\s+(?:(?:to|by|be|for)\s+)?$"
 )
 _TURNS: Final = compile_linear(r"(?i)\b(?:token|cache|page|credentials?|session)\s+$")
@@ -108,8 +108,8 @@ def hints_from_clauses(text: str, *, observed_at: datetime | None, local_zone: s
             break
         word, start, end = found.group() or "", found.start(), found.end()
         window = text[end : end + _WINDOW]
-        if text[start - 1 : start] in {"-", "_", "."} or window[:1] in {"-", "_"}:
-            continue  # part of a header's or a field's name: read by its grammar
+        if text[start - 1 : start] in {"-", "_", "."} or window[:1] in {"-", "_", "("}:
+            continue  # part of a header's or a field's name, read by its grammar; or a function's
         kind = next(name for name, number in _KINDS if found.group(number) is not None)
         if _is_about_something_else(kind, word.lower(), text[max(0, start - _BEFORE) : start]):
             continue

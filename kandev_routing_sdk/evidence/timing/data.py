@@ -70,7 +70,7 @@ _FIELDS: Final[Mapping[str, _Field]] = {
     "retry_after_millis": _Field("milliseconds", Trust.RETRY_AFTER),
     "retry_in_seconds": _Field("seconds", Trust.RETRY_AFTER),
     "wait_seconds": _Field("seconds", Trust.RETRY_AFTER),
-    "retry_delay": _Field("seconds", Trust.RETRY_AFTER - 1),
+    "retry_delay": _Field("none", Trust.RETRY_AFTER - 1),
     "retry_delay_seconds": _Field("seconds", Trust.OWN_BACKOFF),
     "retry_delay_ms": _Field("milliseconds", Trust.OWN_BACKOFF),
     "retry_in_ms": _Field("milliseconds", Trust.OWN_BACKOFF),
