@@ -15,9 +15,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
+import re2
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from kandev_routing_sdk.catalogue.matcher import Mark
+from kandev_routing_sdk.catalogue.patterns import to_re2
 from kandev_routing_sdk.evidence.timing import (
     MAX_HORIZON,
     TimingHint,
@@ -362,10 +365,13 @@ STARTS = (
     "retry_delay {",
 )
 PIECES = [
-    "try again in", "resets", "resets at", "wait", "until", "retrying", "3pm", "3:05", "12:00 AM", "(UTC)", "(Europe/London)",
+    "try again in", "come back in", "locked until", "cooling down for", "limit restored at", "usage unlocked in", "regain access in",
+    "limit ends at", "cool-down ends at", "paused for", "suspended until", "limited for", "lifted", "replenishes in", "be renewed on",
+    "will reconnect in", "backing off for", "next attempt in", "check back in", "not yet available until", "resumes in", "resets", "resets at", "wait", "until", "retrying", "3pm", "3:05", "12:00 AM", "(UTC)", "(Europe/London)",
     "Oct 9", "2026-05-14", "T10:00:00", "Z", "+02:00", "1778756400", "|", "6m0s", "5", "hours", "and", ",", "-", "\n", " ", "{", "}",
     '"resets_at":', '"', "\\", "\x00", "\u0663", "\uff13pm", "\u00bd", "9" * 400, "1" * 40 + "s", "\ud800", "\u202f", "tomorrow",
 ]  # fmt: skip
+GATE = re2.compile("(?i)" + to_re2(Mark.TIMED.value))
 texts = st.text(max_size=300) | st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=40).map("".join)
 moments = st.none() | instants | st.sampled_from([datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)])
 
@@ -384,6 +390,14 @@ def test_no_text_raises_and_no_hint_is_invalid(tail: str, start: str, now: datet
         assert len(hint.written) <= 160
         if now is not None and hint.reset_at is not None:
             assert now < hint.reset_at <= now + MAX_HORIZON
+
+
+@given(texts, st.sampled_from(STARTS))
+def test_the_gate_lets_everything_through_that_is_read(tail: str, start: str) -> None:
+    """R-PRF-2: the one pass over a text that decides whether it is read for times is a superset of what gives one."""
+    written = (start + tail).encode("utf-8", "replace").decode()
+    hints = hints_from_text(written, observed_at=None, local_zone="UTC")
+    assert GATE.search(written) or not [hint for hint in hints if hint.source == "text"]
 
 
 names = st.sampled_from(

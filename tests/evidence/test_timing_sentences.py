@@ -6,7 +6,7 @@ A row is the text and its hint: a wait in seconds, an instant with what its zone
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Final, NamedTuple
 
 import pytest
@@ -560,6 +560,28 @@ def test_the_gate_lets_every_row_through() -> None:
     """R-PRF-2: the one pass over a text that decides whether the grammar reads it misses nothing that it takes."""
     gate = re2.compile("(?i)" + to_re2(Mark.TIMED.value))
     assert [] == [row.written for row in TABLE if row.expected and not gate.search(row.written)]
+
+
+VERBS = [
+    "try again in", "retry in", "retry the request in", "retry this request after", "come back in", "check back in", "be back in",
+    "back online in", "back up in", "available in", "available again in", "regain access in", "reset in", "resets in", "resetting in",
+    "renews in", "refreshes in", "replenishes in", "will be restored in", "limits lifted in", "access unlocked in", "quota renewed in",
+    "usage replenished in", "is reset in", "resumes in", "unlocks in", "cycle ends in", "window ends in", "period ends in",
+    "limit ends in", "cool-down ends in", "cooldown ends in", "wait", "wait for", "unavailable for", "not available for",
+    "not yet available for", "paused for", "blocked for", "locked for", "locked out for", "suspended for", "limited for",
+    "rate-limited for", "rate limited for", "cooling down for", "cool down for", "cools down in", "cooldown:", "retrying in",
+    "reconnecting in", "waiting", "waiting for", "will retry in", "will reconnect in", "backing off for", "next retry in",
+    "next attempt in",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_is_read_and_passes_the_gate(verb: str) -> None:
+    """R-CLS-5, R-PRF-2: each verb of the grammar gives its wait, and the gate in front of the grammar knows it."""
+    hint = best_hint(hints_from_text(f"{verb} 5 minutes.", observed_at=None, local_zone=None), observed_at=None)
+    assert hint is not None
+    assert timedelta(minutes=5) == hint.retry_after
+    assert re2.compile("(?i)" + to_re2(Mark.TIMED.value)).search(f"{verb} 5 minutes.")
 
 
 def test_the_table_is_large_enough() -> None:
