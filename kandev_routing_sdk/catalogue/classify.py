@@ -230,7 +230,7 @@ def _fallback(evidence: Evidence, readings: Sequence[Reading]) -> Code:
         if view.status is not None and view.status >= _ERROR_STATUS:
             return _PROVIDERS
         spoken = spoken or not view.synthetic
-    if not spoken and any(is_content(s, evidence.phase) for s in evidence.signals):
+    if not spoken and any(is_content(s) for s in evidence.signals):
         return Code.TASK_ERROR
     return _AGENTS
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, NamedTuple
@@ -18,6 +18,8 @@ from kandev_routing_sdk.types import Channel
 _OURS: Final = "the catalogue"
 _NOTHING: Final[Sequence[int]] = ()
 _LINES_AT_ONCE: Final = 32
+_ABOVE, _BELOW = 1, 3
+"""Lines around one of a `wide` rule that are somebody else's, too."""
 _WHOLE_TEXT: Final = re.compile(r"\\[Az]|\(\?[a-z]*-[a-z]*m")
 """Looks at where the whole text begins or ends: what is true of a line need not be true of several."""
 _INTERIM_TYPES: Final = ("api_retry", "retry")
@@ -73,6 +75,7 @@ _STATUS: Final = Mark.STATUS
 _INTERIM: Final = Mark.INTERIM
 _EXIT: Final = Channel.EXIT
 _STDERR: Final = Channel.STDERR
+_HTTP: Final = Channel.HTTP
 _MAY_BE_TIMED: Final = frozenset({Mark.TIMED})
 
 
@@ -105,7 +108,7 @@ class Matcher:
             view = view.with_documents()
         if not found and not view.structured:
             return Reading(view, view, (), _NO_MARKS)
-        if view.structured and (theirs := self._fields.matching(view, foreign=True)):
+        if (view.structured or view.channel is _HTTP) and (theirs := self._fields.matching(view, foreign=True)):
             return Reading(view, view, tuple(Match(r, view, interim=False) for r in theirs), _MAY_BE_TIMED)
         whole = view
         hits, marks = self._named(found, view) if found else ([], _NO_MARKS)
@@ -120,11 +123,13 @@ class Matcher:
                 marks |= timed
             hits = [r for r in hits if not r.foreign]
         if view.channel is _STDERR:
-            hits = [r for r in hits if not r.bare or _in_own_words(r, view.text)]
+            hits = [r for r in hits if _in_own_words(r, view.text)]
         if _STATUS in marks:
             view = view.with_status()
         if view.structured:
             hits += self._fields.matching(view, foreign=False)
+        if view.proves_nothing:
+            hits = [r for r in hits if not r.authorises]
         interim = _INTERIM in marks or any(_interim_document(d) for d in view.documents)
         matches = tuple(Match(r, view, interim=interim) for r in (*theirs, *dict.fromkeys(hits)))
         return Reading(view, whole, matches, marks)
@@ -161,24 +166,30 @@ class ForeignLines:
     def without(self, view: View) -> tuple[str, list[Rule]]:
         """Return the words of ``view`` without the lines that are somebody else's, and the rules that say so."""
         lines = view.text.splitlines()
-        step = 1 if self._alone else _LINES_AT_ONCE
-        kept: list[str] = []
-        theirs: dict[Rule, None] = {}
+        found = dict(self._found(lines, view))
+        gone: set[int] = set()
         opened = 0
+        for n, line in enumerate(lines):
+            here = found.get(n, ())
+            if here or opened > 0:
+                # a body that such a line opens is theirs until it is closed
+                opened = max(opened, 0) + line.count("{") - line.count("}")
+                gone.add(n)
+            if any(r.wide for r in here):
+                gone.update(range(n - _ABOVE, n + _BELOW + 1))
+        kept = [line for n, line in enumerate(lines) if n not in gone]
+        return "\n".join(kept), list(dict.fromkeys(r for rules in found.values() for r in rules))
+
+    def _found(self, lines: Sequence[str], view: View) -> Iterator[tuple[int, list[Rule]]]:
+        """Yield the number of each line that rules say is somebody else's, with the rules."""
+        step = 1 if self._alone else _LINES_AT_ONCE
         for start in range(0, len(lines), step):
             chunk = lines[start : start + step]
-            if step > 1 and opened <= 0 and not self._in("\n".join(chunk), view):
-                kept += chunk
+            if step > 1 and not self._in("\n".join(chunk), view):
                 continue
-            for line in chunk:
-                here = self._in(line, view) if line and not line.isspace() else []
-                theirs.update(dict.fromkeys(here))
-                if here or opened > 0:
-                    # a body that such a line opens is theirs until it is closed
-                    opened = max(opened, 0) + line.count("{") - line.count("}")
-                else:
-                    kept.append(line)
-        return "\n".join(kept), list(theirs)
+            for n, line in enumerate(chunk, start):
+                if line and not line.isspace() and (here := self._in(line, view)):
+                    yield n, here
 
     def _in(self, text: str, view: View) -> list[Rule]:
         rules = [self._rules[i] for i in self._set.hits(text)]
@@ -186,9 +197,9 @@ class ForeignLines:
 
 
 def _in_own_words(rule: Rule, text: str) -> bool:
-    """Whether ``rule`` holds for a line of standard error that is the agent's own."""
+    """Whether ``rule`` holds for a line of standard error that is about no other service and, if it is bare, the agent's own."""
     regexes = [compile_rule(p, _owner(rule)) for p in _patterns(rule)]
-    return in_own_words(text, lambda line: any(r.search(line) is not None for r in regexes))
+    return in_own_words(text, lambda line: any(r.search(line) is not None for r in regexes), bare=rule.bare)
 
 
 def _owner(rule: Rule) -> str:

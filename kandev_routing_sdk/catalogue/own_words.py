@@ -11,7 +11,7 @@ from typing import Final
 
 import re2
 
-_REACH: Final = 3
+_REACH: Final = 6
 """Lines below an own line that still belong to it: the message under its headline."""
 _LABEL: Final = r"^\W*(?:\[?(?:error|fatal|request failed|failed|message|warning)\]?\s*[:!-]?\s*)*"
 _SUBJECTS: Final = "account|organization|workspace|model|request|service|provider|api|is|server|subscription|plan"
@@ -43,7 +43,30 @@ _OWN: Final = (
 _OWN_LINE: Final = re2.compile("(?i)" + "|".join(f"(?:{pattern})" for pattern in _OWN))
 
 
-def in_own_words(text: str, holds: Callable[[str], bool]) -> bool:
-    """Whether ``holds`` is true of a line of ``text`` that is the agent's own, with the few below it."""
+_URL: Final = re2.compile(r"(?i)\b(?:https?|wss?)://(?:[^\s/@\"'<>)]*@)?([^\s/:?#\"'<>),;]+)([^\s\"'<>)]*)")
+_HOST_OF_MODELS: Final = re2.compile(
+    r"(?i)(?:^|[.-])(?:anthropic|claude|openai|chatgpt|azure|aka|generativelanguage|aiplatform|cloudcode-pa|goo|github|githubcopilot|"
+    r"mistral|deepseek|moonshot|kimi|bigmodel|groq|cursor|cline|huggingface|nodejs|localhost|example|\w*ai|\w*llm\w*|\w*model\w*)"
+    r"(?:\.[\w.-]+)?$|^(?:[\d.]+|\[[0-9a-f:]+\]|<[^>]*>)$"
+)
+_PATH_OF_MODELS: Final = re2.compile(
+    r"(?i)/(?:messages|responses|completions|models?|embeddings|oauth|[\w-]*model[\w-]*|[\w-]*ai)\b|generatecontent\b"
+)
+
+
+def in_own_words(text: str, holds: Callable[[str], bool], *, bare: bool) -> bool:
+    """Whether ``holds`` is true of a line of ``text``, with the few below it, that leads to no other service's host.
+
+    ``bare``: and that is the agent's own.
+    """
     lines = text.splitlines()
-    return any(_OWN_LINE.search(line) and holds("\n".join(lines[n : n + 1 + _REACH])) for n, line in enumerate(lines))
+    blocks = (
+        "\n".join(lines[n : n + 1 + _REACH]) for n, line in enumerate(lines) if not bare or _OWN_LINE.search(line)
+    )
+    return any(holds(block) and not _leads_elsewhere(block) for block in blocks)
+
+
+def _leads_elsewhere(block: str) -> bool:
+    """Whether the only addresses in ``block`` are of hosts that have nothing to do with models."""
+    urls = [(found.group(1) or "", found.group(2) or "") for found in _URL.finditer(block)]
+    return bool(urls) and not any(_HOST_OF_MODELS.search(host) or _PATH_OF_MODELS.search(path) for host, path in urls)

@@ -17,6 +17,7 @@ A source is a TOML text::
     families = ["claude"]         # optional, default: the source's
     shared = false                # several causes share what this rule looks at: it ranks below every other rule
     foreign = false               # somebody else's words: no other rule may read the line (or, for fields, the signal)
+    wide = false                  # foreign: the line above and the three below such a line are theirs, too
     bare = false                  # phrases that anybody may use: on stderr only in a line that is the agent's own
     timing = ["header", "field", "text"]  # where this cause's timing hints may come from, default all
     far_code = "quota_limited"    # the code when the validated hint is more than ten minutes away
@@ -34,7 +35,7 @@ A rule has one kind of match. Structured outranks exact, which outranks pattern;
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from importlib.resources import files
@@ -42,9 +43,10 @@ from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
+from kandev_routing_sdk.catalogue.codes import CODES
 from kandev_routing_sdk.errors import CatalogueError
 from kandev_routing_sdk.evidence.model import Signal
-from kandev_routing_sdk.types import Channel, Code, Confidence, Phase, Scope
+from kandev_routing_sdk.types import Channel, Code, Confidence, ErrorClass, Phase, Scope
 
 TimingSource = Literal["header", "field", "text"]
 FixtureKind = Literal["positive", "negative", "correlation", "redaction"]
@@ -116,6 +118,7 @@ class _RuleModel(_Strict):
     families: tuple[str, ...] = ()
     shared: bool = False
     foreign: bool = False
+    wide: bool = False
     bare: bool = False
     timing: tuple[TimingSource, ...] = get_args(TimingSource)
     far_code: Code | None = None
@@ -159,6 +162,7 @@ class Rule:
     channels: frozenset[Channel]
     phases: frozenset[Phase]
     families: frozenset[str]
+    wide: bool
     bare: bool
     timing: frozenset[TimingSource]
     far_code: Code | None
@@ -173,6 +177,11 @@ class Rule:
     def foreign(self) -> bool:
         """Whether a match makes the words somebody else's."""
         return self.rank is Rank.FOREIGN
+
+    @property
+    def authorises(self) -> bool:
+        """Whether its code has a class that something automatic may follow."""
+        return CODES[self.code].error_class is not ErrorClass.UNCLASSIFIED
 
     def reads(self, family: str, channel: Channel, phase: Phase) -> bool:
         """Return whether this rule may look at such a signal."""
@@ -247,23 +256,9 @@ def _rule(source: str, parsed: _FileModel, model: _RuleModel) -> Rule:
     def refuse(what: str) -> CatalogueError:
         return CatalogueError(f"{source}: rule {model.id}: {what}")
 
-    if sum(map(bool, (model.structured, model.exact, model.pattern))) != 1:
-        raise refuse("give it one kind of match: structured, exact or pattern")
     channels = frozenset(model.channels) or DEFAULT_CHANNELS
-    if any(not c.is_runtime for c in channels):
-        raise refuse("assistant_text and tool_output are never evidence; remove them from channels")
-    if model.bare and model.structured:
-        raise refuse("bare is for words; remove it from a rule that reads fields")
-    if any(not alternative for alternative in model.structured):
-        raise refuse("an alternative of structured has no condition")
-    for condition in (c for alternative in model.structured for c in alternative):
-        if problem := _condition_problem(condition):
-            raise refuse(problem)
-    if not model.shared and not model.foreign and any(map(_shared_status_alone, model.structured)):
-        raise refuse("an HTTP status that several causes share decides nothing alone; add a condition or shared = true")
-    for kind in FIXTURE_KINDS:
-        if not getattr(model, kind):
-            raise refuse(f"it has no {kind} fixture; add one beside it")
+    for problem in _problems(model, channels):
+        raise refuse(problem)
     default_channel = next((c for c in Channel if c in channels and c in _FIXTURE_FIRST), min(channels))
     try:
         fixtures = tuple(_fixture(kind, raw, default_channel) for kind in FIXTURE_KINDS for raw in getattr(model, kind))
@@ -280,6 +275,7 @@ def _rule(source: str, parsed: _FileModel, model: _RuleModel) -> Rule:
         channels=channels,
         phases=frozenset(model.phases),
         families=frozenset(model.families or parsed.families),
+        wide=model.wide,
         bare=model.bare,
         timing=frozenset(model.timing),
         far_code=model.far_code,
@@ -290,6 +286,28 @@ def _rule(source: str, parsed: _FileModel, model: _RuleModel) -> Rule:
         source=source,
         fixtures=fixtures,
     )
+
+
+def _problems(model: _RuleModel, channels: frozenset[Channel]) -> Iterator[str]:
+    """Yield what is wrong with a rule, its fixtures apart."""
+    if sum(map(bool, (model.structured, model.exact, model.pattern))) != 1:
+        yield "give it one kind of match: structured, exact or pattern"
+    if any(not c.is_runtime for c in channels):
+        yield "assistant_text and tool_output are never evidence; remove them from channels"
+    if model.wide and not (model.foreign and model.pattern):
+        yield "wide is for the lines of a foreign pattern; remove it"
+    if model.bare and model.structured:
+        yield "bare is for words; remove it from a rule that reads fields"
+    if any(not alternative for alternative in model.structured):
+        yield "an alternative of structured has no condition"
+    for condition in (c for alternative in model.structured for c in alternative):
+        if problem := _condition_problem(condition):
+            yield problem
+    if not model.shared and not model.foreign and any(map(_shared_status_alone, model.structured)):
+        yield "an HTTP status that several causes share decides nothing alone; add a condition or shared = true"
+    for kind in FIXTURE_KINDS:
+        if not getattr(model, kind):
+            yield f"it has no {kind} fixture; add one beside it"
 
 
 _FIXTURE_FIRST: Final = frozenset({Channel.STDERR, Channel.AGENT_NOTICE, Channel.STDOUT_EVENT})

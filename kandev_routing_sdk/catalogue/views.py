@@ -54,7 +54,7 @@ _SPEAKING_KEYS: Final = frozenset(
 _DECODER: Final = json.JSONDecoder(strict=False)
 _PROVIDER_STATUS: Final = re2.compile(
     r"(?i)(?:\bapi error:?|\bunexpected status(?: code)?:?|\blast status:?|\berror code:?|\bapi returned|\brequest rejected|"
-    r"\brejected the request[^\n]{0,99}? status:)"
+    r"\brejected the request[^\n]{0,99}? status:|\bupstream|\bcapierror:?|\b\w*api\w*(?:error|exception)[^\n]{0,60}? status:?)"
     r"\s*[(\[]?([1-5]\d\d)\b"
 )
 """An agent's words for its provider's answer."""
@@ -113,6 +113,17 @@ class View(NamedTuple):
         return self._replace(text=text, documents=left, status=_status(self.signal, left))
 
     @property
+    def proves_nothing(self) -> bool:
+        """Whether what is said here may be a tool's as well as the agent's, or is about the agent's own end (R-EVI-6).
+
+        While a tool runs, standard error and the requests that are seen are shared with it; while the agent is being ended, what
+        it prints is about that.
+        """
+        if self.phase is _TOOL_RUNS:
+            return self.channel is _STDERR or self.channel is _HTTP
+        return self.phase is _ENDS and self.channel is _STDERR
+
+    @property
     def structured(self) -> bool:
         """Whether there is anything but words."""
         if self.documents or self.headers or self.status is not None:
@@ -128,26 +139,16 @@ def views_of(evidence: Evidence, *, documents: bool = True) -> list[View]:
         documents: False leaves out those that are printed in words, most are of no use, and parsing takes longest; nor
             are words made well-formed then, which the first pass over them finds out for nothing.
     """
-    views = [view_of(s, evidence, documents=documents) for s in evidence.signals if not is_content(s, evidence.phase)]
+    views = [view_of(s, evidence, documents=documents) for s in evidence.signals if not is_content(s)]
     if evidence.http_status is not None or evidence.exit_code is not None or evidence.exit_signal is not None:
         views += [view_of(s, evidence, synthetic=True) for s in _envelope(evidence)]
     return views
 
 
-def is_content(signal: Signal, phase: Phase) -> bool:
-    """Whether ``signal`` is what a model or a tool says (R-EVI-6); ``phase`` is the envelope's.
-
-    While a tool runs, standard error and the requests that are seen are the tool's as well as the agent's; when the agent is
-    being ended, what it prints is about its end.
-    """
-    channel = signal.channel
+def is_content(signal: Signal) -> bool:
+    """Whether ``signal`` is what a model or a tool says (R-EVI-6)."""
     # `is`, without naming and hashing members of an enum for each signal
-    if channel is _SAID or channel is _TOOLS:
-        return True
-    phase = signal.phase or phase
-    if phase is _TOOL_RUNS:
-        return channel is _STDERR or channel is _HTTP
-    return phase is _ENDS and channel is _STDERR
+    return signal.channel is _SAID or signal.channel is _TOOLS
 
 
 def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False, documents: bool = True) -> View:

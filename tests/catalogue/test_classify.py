@@ -342,9 +342,9 @@ def test_a_decisive_word_counts_wherever_it_stands(at: int) -> None:
 
 
 def test_phases_and_families_limit_a_rule() -> None:
-    """A missing executable is a set-up failure only before the session, then a tool's; and Claude's labels are Claude's."""
+    """A missing executable is a set-up failure only before the session, and Claude's labels are Claude's."""
     text = "Failed to spawn claude: spawn claude ENOENT"
-    assert [Code.PROVIDER_NOT_CONFIGURED, Code.TASK_ERROR] == [
+    assert [Code.PROVIDER_NOT_CONFIGURED, Code.AGENT_RUNTIME_ERROR] == [
         shipped().classify(evidence({"channel": "stderr", "text": text, "phase": p})).code
         for p in ("process_start", "tool_execution")
     ]

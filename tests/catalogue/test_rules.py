@@ -143,7 +143,10 @@ def test_a_file_must_be_a_rule_file(text: str, message: str) -> None:
         ({"pattern": "", "structured": "[[]]"}, "an alternative of structured has no condition"),
         ({"pattern": "", "structured": '[[{ at = "body", equals = 1 }]]'}, "'body' is no place in a signal"),
         ({"pattern": "", "structured": '[[{ at = "data:", equals = 1 }]]'}, "'data:' is no place in a signal"),
-        ({"pattern": "", "structured": '[[{ at = "text" }]]'}, "'text' needs exactly one of equals, in, regex, lacks, exists"),
+        (
+            {"pattern": "", "structured": '[[{ at = "text" }]]'},
+            "'text' needs exactly one of equals, in, regex, lacks, exists",
+        ),
         ({"pattern": "", "structured": '[[{ at = "text", regex = "a(" }]]'}, "the pattern 'a(' is not RE2"),
         (
             {"pattern": "", "structured": '[[{ at = "http_status", equals = 429 }]]'},
@@ -194,3 +197,18 @@ def test_marks_are_found_anywhere_in_a_fixture() -> None:
     )
     (loaded,) = load(source(rule(redaction=fixture))).rules
     assert [("user1@example.com",)] == [f.secrets for f in loaded.fixtures if f.kind == "redaction"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"pattern": "", "structured": '[[{ at = "code", equals = 1 }]]', "bare": "true"},
+            "bare is for words; remove it",
+        ),
+        ({"wide": "true"}, "wide is for the lines of a foreign pattern; remove it"),
+    ],
+)
+def test_what_is_for_words_is_refused_elsewhere(change: dict[str, str], message: str) -> None:
+    """`bare` and `wide` say something of lines."""
+    assert message in refused(source(rule(**change)))
