@@ -202,6 +202,8 @@ CLOCKS = [
     Row("resets 12:10am (UTC)", "2026-05-15T00:10:00Z text", "2026-05-14T23:59:59Z"),
     Row("locked until 3pm (UTC)", "2026-05-14T15:00:00Z text"),
     Row("The model is not available until 3pm (UTC)", "2026-05-14T15:00:00Z text"),
+    Row("Your account was suspended until 3pm (UTC).", "2026-05-14T15:00:00Z text"),
+    Row("You have been rate-limited for 2 hours.", "7200"),
     Row("Please wait until 3pm (UTC).", "2026-05-14T15:00:00Z text"),
     # in the zone that the adapter gives
     Row("try again at 3:10 PM", "2026-05-14T15:10:00Z adapter", zone="UTC"),
@@ -383,6 +385,7 @@ NO_TIME = [
     "at retry (/app/node_modules/x/index.js:12:34)",
     "reset(10:30)",
     "limited to 3 days of history",
+    "The worker was blocked for 30 seconds",
     "--retry-delay 5 --retry 3",
     "could not retry in 5 seconds",
     "max wait: 30s",

@@ -45,6 +45,7 @@ _ANOTHER: Final = compile_linear(
     r"|roll(?:ed|s)?|fall(?:s|ing)?|fell|came|max(?:imum)?|(?:token|page|credentials?|session) (?:is|are)?|caches?)"
     r"|n['\x{2019}]t)\s+(?:(?:to|by|be|for)\s+)?$"
 )
+_WAS: Final = compile_linear(r"(?i)\b(?:was|were)\s+$")
 _TURNS: Final = compile_linear(r"(?i)\b(?:token|cache|page|credentials?|session)\s+$")
 # Who else retries on the same screen.
 _OTHERS: Final = compile_linear(
@@ -111,15 +112,16 @@ def hints_from_clauses(text: str, *, observed_at: datetime | None, local_zone: s
         if text[start - 1 : start] in {"-", "_", "."} or window[:1] in {"-", "_", "("}:
             continue  # part of a header's or a field's name, read by its grammar; or a function's
         kind = next(name for name, number in _KINDS if found.group(number) is not None)
-        if _is_about_something_else(kind, word.lower(), text[max(0, start - _BEFORE) : start]):
+        before, for_long = text[max(0, start - _BEFORE) : start], window.lstrip()[:4].lower() == "for "
+        if _is_about_something_else(kind, word.lower(), before, for_long=for_long):
             continue
         hints += _wait(kind, word, window) or _moment(kind, word, window, observed_at, local_zone)
     return hints
 
 
-def _is_about_something_else(kind: str, word: str, before: str) -> bool:
+def _is_about_something_else(kind: str, word: str, before: str, *, for_long: bool) -> bool:
     if kind == "state":
-        return False  # "was blocked until 3pm" still is
+        return for_long and bool(_WAS.search(before))  # what was blocked for an hour is free; until 3pm, it still is
     if kind == "own" and _OTHERS.search(before[before.rfind("\n") + 1 :]):
         return True
     return bool(_ANOTHER.search(before)) or (word.startswith(("refresh", "renew")) and bool(_TURNS.search(before)))
