@@ -86,6 +86,7 @@ def _clean(signal: Signal, sanitiser: Sanitiser) -> Signal:
             "text": None if signal.text is None else sanitiser.text(signal.text),
             "data": None if signal.data is None else sanitiser.value(signal.data),
             "headers": None if signal.headers is None else sanitiser.headers(signal.headers),
+            "code": sanitiser.text(signal.code) if isinstance(signal.code, str) else signal.code,
         }
     )
 

@@ -16,8 +16,15 @@ MAX_ENVELOPE_BYTES: Final = 65536
 _STRUCTURED_SHARE: Final = 48
 """Structured signals may use this many of the places, so that the newest plain lines always have some too."""
 _DATA_SHARE: Final = 3072
-"""Bytes of a signal that its structured data may use."""
+"""Bytes of a signal that its structured data may use; less beside many headers."""
+_HEADERS_SHARE: Final = 2048
+_LEAST_TEXT: Final = 256
+"""Bytes that are left for the words beside all structure."""
 _MAX_DEPTH: Final = 6
+_EDGE: Final = 2048
+"""Characters beside a cut that are read and not kept: longer than any secret."""
+_MAX_CODE: Final = 256
+"""Of an error code that is a word; the agent's own, so that it may be anything."""
 _OVERLAP: Final = 160
 """Characters that two pieces of one line share, so that no sentence is cut in both."""
 
@@ -84,10 +91,16 @@ class SignalCollector:
         return tuple(e.signal for e in sorted([*self._structured, *self._plain]))
 
     def _clean(self, signal: Signal) -> Signal:
-        text = None if signal.text is None else self._cleaner.text(_windowed(signal.text))
-        data = _fit(self._cleaner.value(signal.data)) if signal.data is not None else None
+        text = None if signal.text is None else _cleaned(signal.text, self._cleaner.text)
         headers = None if signal.headers is None else self._cleaner.headers(_short_headers(signal.headers))
-        return signal.model_copy(update={"text": text, "data": data, "headers": headers})
+        code = (
+            cut_utf8(self._cleaner.text(signal.code[:_MAX_CODE]), _MAX_CODE)
+            if isinstance(signal.code, str)
+            else signal.code
+        )
+        room = MAX_SIGNAL_BYTES - _LEAST_TEXT - len(_json(headers)) - len(str(code or ""))
+        data = _fit(self._cleaner.value(signal.data), min(room, _DATA_SHARE)) if signal.data is not None else None
+        return signal.model_copy(update={"text": text, "data": data, "headers": headers, "code": code})
 
     def _trim(self) -> None:
         while len(self._structured) > _STRUCTURED_SHARE:
@@ -107,7 +120,7 @@ class SignalCollector:
 
 def _pieces(signal: Signal) -> list[Signal]:
     """Cut an over-long text into pieces, at line ends where there are some; the structure stays with the first."""
-    used = len(_json(signal.data)) + len(_json(dict(signal.headers or {})))
+    used = len(_json(signal.data)) + len(_json(signal.headers)) + len(str(signal.code or "").encode())
     texts = list(_cut(signal.text, MAX_SIGNAL_BYTES - used)) if signal.text else [signal.text]
     first = signal.model_copy(update={"text": texts[0]})
     plain = {"data": None, "headers": None, "code": None, "http_status": None}
@@ -116,7 +129,7 @@ def _pieces(signal: Signal) -> list[Signal]:
 
 def _cut(text: str, room: int) -> Iterator[str]:
     """Yield ``text`` in pieces, the first of at most ``room`` bytes, the others of at most 4 KiB."""
-    limit = max(room, 256)
+    limit = max(room, _LEAST_TEXT)
     while text:
         piece = cut_utf8(text, limit)
         step = len(piece)
@@ -128,36 +141,47 @@ def _cut(text: str, room: int) -> Iterator[str]:
         limit = MAX_SIGNAL_BYTES
 
 
-def _json(value: JsonValue) -> bytes:
+def _json(value: object) -> bytes:
     return b"" if value is None else json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
 
 
 def _short_headers(headers: dict[str, str]) -> dict[str, str]:
-    return {cut_utf8(k, 64): cut_utf8(v, 256) for k, v in list(headers.items())[:8] if v} if _long(headers) else headers
-
-
-def _long(headers: dict[str, str]) -> bool:
-    return sum(len(k) + len(v) for k, v in headers.items()) > MAX_SIGNAL_BYTES // 2
+    """Return the headers that fit, the first of them, with their long values cut."""
+    if len(_json(headers)) <= _HEADERS_SHARE:
+        return headers
+    kept: dict[str, str] = {}
+    for name, value in headers.items():
+        kept[cut_utf8(name, 64)] = cut_utf8(value, 256)
+        if len(_json(kept)) > _HEADERS_SHARE:
+            kept.popitem()
+            break
+    return kept
 
 
 def _is_structured(signal: Signal) -> bool:
     return signal.data is not None or bool(signal.headers) or signal.code is not None or signal.http_status is not None
 
 
-def _windowed(text: str) -> str:
-    """Bound what the sanitiser has to read: both ends of a text that no envelope could hold."""
-    limit = MAX_ENVELOPE_BYTES
-    return text if len(text) <= limit else f"{text[: limit // 2]}\n…\n{text[-limit // 2 :]}"
+def _cleaned(text: str, clean: Callable[[str], str]) -> str:
+    """Clean a text, of one that no envelope could hold only both ends, so that the sanitiser has a bound.
+
+    A secret that is cut in two has lost its shape or its name: more is read than kept, and what stands beside a cut goes.
+    """
+    half = MAX_ENVELOPE_BYTES // 2
+    if len(text) <= 2 * half:
+        return clean(text)
+    head, tail = clean(text[:half]), clean(text[-half:])
+    return f"{head[:-_EDGE]}\n…\n{tail[_EDGE:]}"
 
 
-def _fit(value: JsonValue) -> JsonValue:
+def _fit(value: JsonValue, share: int) -> JsonValue:
     """Cut long strings, deep nesting and long lists so that structure stays readable inside its share of 4 KiB."""
     fitted: JsonValue = None
     for longest, items in ((1024, 32), (256, 16), (96, 8), (32, 4)):
         fitted = _shrink(value, longest, items, _MAX_DEPTH)
-        if len(_json(fitted)) <= _DATA_SHARE:
+        if len(_json(fitted)) <= share:
             return fitted
-    return cut_utf8(json.dumps(fitted, ensure_ascii=False), _DATA_SHARE // 2)
+    return cut_utf8(json.dumps(fitted, ensure_ascii=False), share // 2)
 
 
 def _shrink(value: JsonValue, longest: int, items: int, depth: int) -> JsonValue:

@@ -10,12 +10,13 @@ from urllib.parse import quote, unquote
 from kandev_routing_sdk.evidence.linear import Match, compile_linear
 from kandev_routing_sdk.evidence.opaque import is_coded
 
-__all__ = ["BREAK", "in_the_clear", "goes_on", "joined_up"]
+__all__ = ["BREAK", "in_the_clear", "joined_up"]
 
 Cleaner = Callable[[str], str]
 
 _ENCODED: Final = compile_linear(r"[A-Za-z0-9%._~+/=&:;,@!$()*?#-]*%[0-9A-Fa-f]{2}[A-Za-z0-9%._~+/=&:;,@!$()*?#-]*")
-_SAFE: Final = "[]:/~?&=;,.-_@!$()*+"
+_SAFE: Final = "[]:/~?&=;,.-_@!$()*+#"
+_MARKER_SIGNS: Final = "[]:"
 _BETWEEN: Final = "\n\x1e\n"
 _SHORTEST_ENCODED: Final = 12
 
@@ -24,7 +25,8 @@ BREAK: Final = r"(?:[ \t]*(?:\r?\n|(?:\\+r)?\\+n)[ \t]*)"
 _TOKEN: Final = r"[A-Za-z0-9+/_=.~%:-]"
 _WRAPPED: Final = compile_linear(rf"{BREAK}?{_TOKEN}{{6,}}(?:{BREAK}{_TOKEN}{{4,}})+")
 _BREAKS: Final = re.compile(r"([ \t]*(?:\r?\n|(?:\\+r)?\\+n)[ \t]*)")
-_DATE: Final = re.compile(r"\d{4}-\d\d|\d{1,2}[:.]|[\d:.]{1,7}\Z|[A-Za-z]+:")
+_NO_REST: Final = re.compile(r"\d{4}-\d\d|\d{1,2}[:.]|[\d:.]{1,7}\Z|[A-Za-z]+:|[A-Z]+\Z|HTTP/")
+_GIT_HASH: Final = re.compile(r"[0-9a-f]{40}")
 _MOST_PIECES: Final = 64
 
 
@@ -39,7 +41,7 @@ def in_the_clear(text: str, clean: Cleaner) -> str:
     if len(cleaned) != len(runs):
         cleaned = [clean(run) for run in decoded]
     changed = {
-        run: quote(after, safe=_SAFE)
+        run: quote(after, safe="".join({sign for sign in _SAFE if sign in run} | {*_MARKER_SIGNS}))
         for run, before, after in zip(runs, decoded, cleaned, strict=True)
         if before != after
     }
@@ -61,7 +63,7 @@ def joined_up(text: str, clean: Cleaner) -> str:
         out = pieces[:done]
         while done < len(pieces):
             end = done + 1
-            while end + 1 < len(pieces) and goes_on(pieces[end + 1]):
+            while end + 1 < len(pieces) and _goes_on(pieces[end + 1], pieces[end - 1]):
                 end += 2
             out.append(_joined(pieces[done:end], clean))
             out += pieces[end : end + 1]
@@ -71,9 +73,9 @@ def joined_up(text: str, clean: Cleaner) -> str:
     return _WRAPPED.sub(join, text)
 
 
-def goes_on(piece: str) -> bool:
-    """Whether a line's first run may be the rest of a secret: no date, number or word."""
-    if _DATE.match(piece):
+def _goes_on(piece: str, before: str) -> bool:
+    """Whether a line's first run may be the rest of a secret: no date, number, word or hash in a list."""
+    if _NO_REST.match(piece) or (_GIT_HASH.fullmatch(piece) and _GIT_HASH.fullmatch(before)):
         return False
     return any(char.isdigit() for char in piece) or is_coded(piece) or any(char.isupper() for char in piece[1:])
 

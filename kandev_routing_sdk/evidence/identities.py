@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kandev_routing_sdk.evidence.linear import Match
+from kandev_routing_sdk.evidence.linear import START, Match
 from kandev_routing_sdk.evidence.secret_names import is_plain
 
 __all__ = [
@@ -26,14 +26,15 @@ _UUID: Final = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _GLUE: Final = r"\\*[\"'`]?[ \t]*(?P<sep>[:=#]|is\b)?[ \t]*\\*[\"'`(<]*"
 
 LABELLED: Final = (
-    r"(?i)(?P<label>\b(?:[a-z]+[_-]?)?"
+    rf"(?i)(?P<label>{START}(?:[a-z]+[_-]?)?"
     r"(?:organi[sz]ation|org|account|acct|workspace|tenant|customer|user|team|project|installation|request|subscription"
     r"|trace|correlation|ray|openai-organization|openai-project)"
-    rf"(?:(?:[ _-]?(?:id|uuid|number|no\.))\b)|\b(?:cf[-_]ray|x-amzn-requestid|requestid|traceparent)\b)(?P<glue>{_GLUE}){_TOKEN}"
+    rf"(?:(?:[ _-]?(?:id|uuid|number|no\.))\b)|{START}(?:cf[-_]ray|x-amzn-requestid|requestid|traceparent)\b)"
+    rf"(?P<glue>{_GLUE}){_TOKEN}"
 )
 """RE2 source: a label that says "id", then the id."""
 HELD: Final = (
-    r"(?i)(?P<label>\b(?:organi[sz]ation|org|account|workspace|tenant|customer))(?P<glue>\\*[\"'`]?[ \t]*(?P<sep>[:=#])?"
+    rf"(?i)(?P<label>{START}(?:organi[sz]ation|org|account|workspace|tenant|customer))(?P<glue>\\*[\"'`]?[ \t]*(?P<sep>[:=#])?"
     rf"[ \t]*\\*[\"'`(<]*){_TOKEN}"
 )
 """RE2 source: "organization org-…", "workspace: …", without the word "id"."""
@@ -49,7 +50,7 @@ HOLDER_PATH: Final = (
 )
 """RE2 source of the id in an address, below what it is of."""
 INGEST: Final = r"(\b)o[0-9]{3,}(\.ingest\.[a-z.]*sentry\.io/)[0-9]+"
-ARN: Final = r"(\barn:[a-z-]*:[a-z0-9-]*:[a-z0-9-]*:)[0-9]{12}\b"
+ARN: Final = rf"({START}arn:[a-z-]*:[a-z0-9-]*:[a-z0-9-]*:)[0-9]{{12}}\b"
 
 _MODELS: Final = ("gpt", "claude", "gemini", "codex", "sonnet", "opus", "haiku", "http")
 _FEWEST_DIGITS: Final = 5

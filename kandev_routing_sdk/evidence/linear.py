@@ -7,11 +7,14 @@ compile. ``\b``, ``\w``, ``\d`` and ``\s`` are ASCII.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Protocol, cast
+from typing import Final, Protocol, cast
 
 import re2
 
-__all__ = ["Match", "Pattern", "compile_linear", "well_formed"]
+__all__ = ["START", "Match", "Pattern", "compile_linear", "well_formed"]
+
+START: Final = r"(?:\\[nrtf]|\b)"
+"""RE2 source of where a word starts, also after a line break that JSON has written out: its letter is no part of the word."""
 
 
 class Match(Protocol):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from kandev_routing_sdk.evidence.linear import Match, compile_linear
+from kandev_routing_sdk.evidence.linear import START, Match, compile_linear
 from kandev_routing_sdk.evidence.opaque import is_coded
 from kandev_routing_sdk.evidence.secret_names import NAME_HINT, is_plain, names_secret
 
@@ -27,6 +27,7 @@ _BLOCK: Final = re.compile(r"[|>][+-]?[0-9]?[ \t]*(?:\r?\n|\\+n)[ \t]+")
 _BLOCK_BODY: Final = re.compile(r"[^\r\n\\]*(?:\r?\n[ \t][^\r\n:]*(?=[\r\n]|\Z))*")
 _CONTINUED: Final = re.compile(r"(?:\r?\n|\\r\\n|\\n)[ \t]*([A-Za-z0-9+/_=.~-]{8,})(?=[\s\"'\\]|\Z)")
 """The rest of a long value that a narrow terminal put on the next line."""
+_WRITTEN_BLOCK_BODY: Final = re.compile(r"[^\r\n\\\"']*")
 _FURTHEST: Final = 4096
 """How far the closing quote of an escaped value is looked for."""
 _BODIES: Final[Mapping[str, re.Pattern[str]]] = {
@@ -43,7 +44,7 @@ _SCHEME: Final = re.compile(
 )
 _NEXT_WORD: Final = re.compile(r"[,;|][A-Za-z0-9_.-]*")
 SAID: Final = (
-    r"(?i)\b(?P<name>password|passphrase|passcode|secret|token|api[ _-]?key)(?P<sep> (?:is|was) [\"'`]?| \\*[\"'`])"
+    rf"(?i)(?P<name>{START}(?:password|passphrase|passcode|secret|token|api[ _-]?key))(?P<sep> (?:is|was) [\"'`]?| \\*[\"'`])"
     r"(?P<value>[^\s\"'`<>\[\]{}\\]+)"
 )
 FLAG: Final = (
@@ -94,7 +95,7 @@ def _value_at(text: str, start: int) -> tuple[str, str]:
     if opening := _OPENING.match(text, start):
         return opening.group(), _quoted(text, opening.group(), opening.end())
     if block := _BLOCK.match(text, start):
-        body = _BLOCK_BODY.match(text, block.end())
+        body = (_WRITTEN_BLOCK_BODY if "\\" in block.group() else _BLOCK_BODY).match(text, block.end())
         return block.group(), body.group() if body else ""
     scheme = _SCHEME.match(text, start)
     end = _bare_end(text, scheme.end() if scheme else start)
@@ -155,7 +156,7 @@ def hide_said(found: Match) -> str:
     """The word after `the password is`, if it is no word of the language."""
     value = found.group("value") or ""
     quoted = (found.group("sep") or "")[-1] in "\"'`"
-    if quoted and (found.group("name") or "").lower() == "token" and not is_coded(value):
+    if quoted and (found.group("name") or "").lower().endswith("token") and not is_coded(value):
         return found.group() or ""  # `Unexpected token 'x1'` is about syntax
     odd = any(char.isdigit() for char in value) or not value.strip(".,;:!?").isalnum()
     odd = odd or (quoted and any(char.isupper() for char in value[1:]))

@@ -9,7 +9,7 @@ from kandev_routing_sdk.evidence.linear import Match
 
 __all__ = ["OPAQUE", "hide_opaque", "is_coded"]
 
-OPAQUE: Final = r"(?i)((?:sha-?\d{1,3}|md5)[:=-])?[A-Za-z0-9+/_=.~-]{32,}"
+OPAQUE: Final = r"(?i)(\\[nrtf])?((?:sha-?\d{1,3}|md5)[:=-])?[A-Za-z0-9+/_=.~-]{32,}"
 """RE2 source of a candidate; :func:`hide_opaque` decides."""
 
 _HIDDEN: Final = "[redacted:opaque]"
@@ -39,11 +39,11 @@ _PER_SLASH: Final = 12
 
 def hide_opaque(found: Match) -> str:
     """A candidate with its random-looking parts replaced; hashes that say so, git hashes, UUIDs and paths stay."""
-    text = found.group() or ""
-    if found.group(1):
+    text, lead = found.group() or "", found.group(1) or ""
+    if found.group(2):
         return text
-    pieces = _ASSIGNED.split(text)
-    return "".join(
+    pieces = _ASSIGNED.split(text[len(lead) :])
+    return lead + "".join(
         _without_random(p, padded=after[:1] == "=") for p, after in zip(pieces, (*pieces[1:], ""), strict=True)
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kandev_routing_sdk.evidence.linear import Match
+from kandev_routing_sdk.evidence.linear import START, Match
 from kandev_routing_sdk.evidence.opaque import is_coded
 from kandev_routing_sdk.evidence.secret_names import NAME_HINT, is_plain, names_secret
 
@@ -47,7 +47,7 @@ _HEADERS: Final = frozenset(
 )  # fmt: skip
 
 ATTRIBUTE: Final = (
-    rf"(?i)(?P<before>\b(?:key|name)={_Q}){_NAMED}(?P<sep>{_Q}[ \t]+value={_Q})"
+    rf"(?i)(?P<before>{START}(?:key|name)={_Q}){_NAMED}(?P<sep>{_Q}[ \t]+value={_Q})"
     r"(?P<value>[^\"'<>&\\\[\r\n][^\"'<>&\\\r\n]*)"
 )
 """RE2 source of ``<add key="ApiKey" value="…" />``."""
@@ -67,19 +67,21 @@ BARE_FIELD: Final = (
 )
 """RE2 source of a credential file's short names, which say nothing by themselves."""
 BARE_WORD: Final = (
-    r"(?i)(?P<before>\b)(?P<name>token|secret|password|passphrase|credential|api[ _-]?key|access[ _-]?key)"
+    rf"(?i)(?P<before>{START})(?P<name>token|secret|password|passphrase|credential|api[ _-]?key|access[ _-]?key)"
     r"(?P<sep>[ \t]+[\"'`(]?)(?P<value>[A-Za-z0-9+/=_.~-]{16,})"
 )
 """RE2 source of ``API key … is invalid``: no sign, but nothing that reads like a word either."""
 LOGIN: Final = (
-    r"(?i)(\b(?:machine[ \t]+[^\s\[]+|default)\s+(?:login|user)[ \t]+)([^\s]+)(\s+(?:password|passwd)[ \t]+)([^\s]+)"
+    rf"(?i)({START}(?:machine[ \t]+[^\s\[]+|default)\s+(?:login|user)[ \t]+)([^\s]+)"
+    r"(\s+(?:password|passwd)[ \t]+)([^\s]+)"
 )
 """RE2 source of a line of ``.netrc``."""
 PASSFILE: Final = r"((?:[\w.-]+|\*):(?:5432|5433|6432|\*):[^:\s]+:)([^:\s\[][^:\s]*):([^:\s\[][^\s\"'\\]*)"
 """RE2 source of a line of ``.pgpass``."""
 ORACLE: Final = r"(?i)(jdbc:oracle:\w+:)[^\s/:@\[]+/[^\s@]+@"
 COMMAND: Final = (
-    r"((?:\bsshpass[ \t]+(?:-v[ \t]+)?-p|\b(?:docker|podman|buildah|skopeo|helm registry)[ \t]+login\b[^\r\n|;&]{0,120}?[ \t]-p"
+    rf"((?:{START}sshpass[ \t]+(?:-v[ \t]+)?-p"
+    rf"|{START}(?:docker|podman|buildah|skopeo|helm registry)[ \t]+login\b[^\r\n|;&]{{0,120}}?[ \t]-p"
     r"|\bredis-cli\b[^\r\n|;&]{0,80}?[ \t]-a|\b(?:un)?zip\b[^\r\n|;&]{0,80}?[ \t]-P)[ \t]*[\"']?"
     r"|\b(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\r\n|;&]{0,120}?[ \t]-p[\"']?)[^\s\"'\\\[]+"
 )

@@ -6,17 +6,15 @@ in the input, and careful to leave what a person and the classifier need: status
 
 from __future__ import annotations
 
-import base64
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
-from urllib.parse import quote, quote_plus
 
 from kandev_routing_sdk.evidence.disguise import in_the_clear, joined_up
+from kandev_routing_sdk.evidence.known import KnownValues
 from kandev_routing_sdk.evidence.linear import well_formed
 from kandev_routing_sdk.evidence.secret_names import is_plain, names_identity, names_secret
-from kandev_routing_sdk.evidence.shapes import FIRST, MARKER, RULES, marker, words_only
+from kandev_routing_sdk.evidence.shapes import FIRST, MARKER, RULES, marker, without_colours, words_only
 from kandev_routing_sdk.types import JsonValue
 
 __all__ = ["EXCERPT_LIMIT", "Sanitiser", "excerpt"]
@@ -24,9 +22,6 @@ __all__ = ["EXCERPT_LIMIT", "Sanitiser", "excerpt"]
 EXCERPT_LIMIT: Final = 4096
 """Bytes of UTF-8."""
 
-_SHORTEST_KNOWN: Final = 6
-_SHORTEST_FORM: Final = 8
-_SHORTEST_LINE: Final = 24
 _MAX_ROUNDS: Final = 6
 _MAX_DEPTH: Final = 64
 _MARKERS: Final = re.compile(f"({MARKER})")
@@ -48,16 +43,15 @@ class Sanitiser:
     """Replaces secrets and personal details by markers such as ``[redacted:key]``; homes become ``~``.
 
     Args:
-        known: exact secret values of the launch environment. They are removed first, longest first, also in their
-            URL-encoded, JSON-escaped, base64 and hex forms. Values under six characters are ignored: they would
+        known: exact secret values of the launch environment. They are removed first, also in their URL-encoded,
+            JSON-escaped, HTML, base64 and hex forms and broken over lines. Values under six characters are ignored: they would
             tear ordinary words apart.
     """
 
     __slots__ = ("_known",)
 
     def __init__(self, known: Iterable[str] = ()) -> None:
-        forms = {form for value in known if len(value) >= _SHORTEST_KNOWN for form in _forms(well_formed(value))}
-        self._known = tuple(sorted(forms, key=lambda form: (-len(form), form)))
+        self._known = KnownValues(known)
 
     def __repr__(self) -> str:
         return f"Sanitiser(known=<{len(self._known)} forms>)"
@@ -71,7 +65,7 @@ class Sanitiser:
         # Replacing may join what stood apart; a second round that changes nothing proves that nothing is left.
         for _ in range(_MAX_ROUNDS):
             before = s
-            s = self._without_known(s)
+            s = self._without_known(without_colours(s))
             for rule in FIRST:
                 s = rule(s)
             s = _rules(in_the_clear(joined_up(s, words_only), _rules))
@@ -95,12 +89,12 @@ class Sanitiser:
         return {self.text(name): str(self._held(name, value, _MAX_DEPTH)) for name, value in h.items()}
 
     def _without_known(self, s: str) -> str:
-        for form in self._known:
-            if form in s:
-                parts = _MARKERS.split(s)
-                parts[::2] = [part.replace(form, _SECRET) for part in parts[::2]]
-                s = "".join(parts)
-        return s
+        if not self._known:
+            return s
+        # A value may be called like a marker's word: markers are left as they are.
+        parts = _MARKERS.split(s)
+        parts[::2] = [self._known.replaced(part, _SECRET) for part in parts[::2]]
+        return "".join(parts)
 
     def _value(self, v: JsonValue, depth: int) -> JsonValue:
         if isinstance(v, str):
@@ -117,11 +111,12 @@ class Sanitiser:
         """The items of a list; in an argument list, what follows a secret's flag is the secret."""
         flagged = False
         for item in items:
-            hide = flagged and isinstance(item, str) and not item.startswith("-")
+            hide = flagged and isinstance(item, str) and not item.startswith("-") and not _MARKERS.fullmatch(item)
             flagged = isinstance(item, str) and _FLAG.fullmatch(item) is not None and names_secret(item)
             yield _SECRET if hide else self._value(item, depth)
 
-    def _fields(self, fields: dict[str, JsonValue], depth: int) -> dict[str, JsonValue]:
+    def _fields(self, fields: dict[str, JsonValue], depth: int, below: str | None = None) -> dict[str, JsonValue]:
+        """The members of an object; ``below`` is the secret's key that it stands under, if any."""
         pair = fields.get("name", fields.get("key"))
         clean: dict[str, JsonValue] = {}
         for name, value in fields.items():
@@ -132,8 +127,17 @@ class Sanitiser:
                 unique = f"{key} ({number})"
             # `{"name": "API_KEY", "value": …}` is how environments and headers are listed.
             label = pair if name == "value" and isinstance(pair, str) else name
-            clean[unique] = self._held(label, value, depth)
+            clean[unique] = (
+                self._held(label, value, depth) if below is None else self._below(below, label, value, depth)
+            )
         return clean
+
+    def _below(self, secret: str, name: str, value: JsonValue, depth: int) -> JsonValue:
+        """The value of a key in what stands under a secret's key. Each level is read once: twice would be 2^depth times."""
+        if depth <= 0 and value is not None:
+            return _SECRET
+        held = value if isinstance(value, (dict, list)) else self._held(name, value, depth)
+        return self._hidden(secret, held, depth - 1)
 
     def _held(self, name: str, value: JsonValue, depth: int) -> JsonValue:
         """The value of a key, given what the key says of it."""
@@ -152,10 +156,7 @@ class Sanitiser:
 
     def _hidden(self, name: str, value: JsonValue, depth: int) -> JsonValue:
         if isinstance(value, dict):
-            clean: dict[str, JsonValue] = {}
-            for key, item in self._fields(value, depth).items():
-                clean[key] = self._hidden(name, item, depth - 1) if depth > 0 else _SECRET
-            return clean
+            return self._fields(value, depth, below=name)
         if isinstance(value, list):
             return [self._hidden(name, item, depth - 1) if depth > 0 else _SECRET for item in value]
         if value is None or isinstance(value, bool):
@@ -170,38 +171,3 @@ def _rules(s: str) -> str:
     for rule in RULES:
         s = rule(s)
     return s
-
-
-def _forms(value: str) -> Iterator[str]:
-    """The ways in which a value is written in text."""
-    yield value
-    raw = value.encode()
-    written = json.dumps(value)[1:-1]
-    forms = [
-        quote(value, safe=""),
-        quote(value),
-        quote_plus(value),
-        written,
-        json.dumps(value, ensure_ascii=False)[1:-1],
-    ]
-    forms += [json.dumps(written)[1:-1], raw.hex(), raw.hex().upper()]
-    forms += [re.sub("%[0-9A-F]{2}", lambda code: code.group().lower(), form) for form in forms[:3]]
-    if len(raw) >= _SHORTEST_FORM:
-        forms += _base64_forms(raw)
-    yield from (form for form in forms if len(form) >= _SHORTEST_KNOWN)
-    lines = value.splitlines()
-    if len(lines) > 1:
-        yield from (line.strip() for line in lines if len(line.strip()) >= _SHORTEST_LINE and " " not in line.strip())
-
-
-def _base64_forms(raw: bytes) -> Iterator[str]:
-    """What any base64 text that contains ``raw`` contains, wherever ``raw`` starts within its three-byte groups."""
-    for shift in range(3):
-        coded = base64.b64encode(bytes(shift) + raw).decode()
-        # Without the characters that also depend on the bytes before and after.
-        first = -(-shift * 8 // 6)
-        last = (shift + len(raw)) * 8 // 6
-        form = coded[first:last]
-        if len(form) >= _SHORTEST_FORM:
-            yield form
-            yield form.replace("+", "-").replace("/", "_")

@@ -23,13 +23,13 @@ from kandev_routing_sdk.evidence.identities import (
     hide_labelled,
     hide_prefixed,
 )
-from kandev_routing_sdk.evidence.linear import Match, compile_linear
+from kandev_routing_sdk.evidence.linear import START, Match, compile_linear
 from kandev_routing_sdk.evidence.named import ELEMENT, FLAG, SAID, hide_element, hide_flag, hide_named, hide_said
 from kandev_routing_sdk.evidence.opaque import OPAQUE, hide_opaque, is_coded
 from kandev_routing_sdk.evidence.secret_names import is_plain
 from kandev_routing_sdk.evidence.vendor_keys import GENERIC_PREFIX, JWT, KEYS, MASKED, WEBHOOKS
 
-__all__ = ["FIRST", "HOME", "MARKER", "RULES", "Rule", "marker", "words_only"]
+__all__ = ["FIRST", "HOME", "MARKER", "RULES", "Rule", "marker", "without_colours", "words_only"]
 
 _KINDS: Final = ("auth", "cookie", "email", "id", "key", "opaque", "private-key", "query", "secret", "user", "depth")
 MARKER: Final = rf"\[redacted:(?:{'|'.join(_KINDS)})\]"
@@ -76,27 +76,27 @@ _PEM: Final = (
 
 _COOKIE_PAIR: Final = r"[^\s=;,\"'\\\[]{1,128}=(?:\"[^\"\r\n]*\"?|(?:[^\s;,\"'\\]|,[^\s;\"'\\])*)"
 _COOKIE: Final = (
-    rf"(?i)((?:^|[^\w-])(?:\\+[nrt])?(?:set-)?cookies?\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?){_COOKIE_PAIR}"
+    rf"(?i)((?:^|[^\w-]|\\[nrt])(?:set-)?cookies?\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?){_COOKIE_PAIR}"
     r"(?:;[ \t]*(?:expires=[a-z]{3},[^;\r\n\"\\]{0,40}|[^\s=;,\"'\\]{1,128}"
     r"(?:=(?:\"[^\"\r\n]*\"?|(?:[^\s;,\"'\\]|,[^\s;\"'\\])*))?))*;?"
 )
 _AUTH_PARTS: Final = (
-    r"(?i)(\bauthorization\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?)"
+    rf"(?i)({START}(?:proxy-)?authorization\\*[\"']?[ \t]*[:=][ \t]*\\*[\"']?)"
     r"(?:Digest|AWS4-HMAC-SHA256|OAuth|Hawk|Signature|GoogleLogin|SharedAccessSignature)\b[^\r\n\[]*"
 )
 _USER_FLAG: Final = (
     r"((?:^|[\s\"'])(?:-u|--user|--proxy-user|-U)[ \t=]+[\"']?)[^\s:\"'\\/\[-][^\s:\"'\\/]{0,64}:[^\s\"'\\]+"
 )
 _CREDENTIAL: Final = r"([ \t]+|%20|\+)([A-Za-z0-9._~+/=-]{6,})"
-_BEARER: Final = rf"(?i)\b(bearer){_CREDENTIAL}"
-_BASIC: Final = rf"(?i)\b(basic|digest|negotiate){_CREDENTIAL}"
+_BEARER: Final = rf"(?i)({START}bearer){_CREDENTIAL}"
+_BASIC: Final = rf"(?i)({START}(?:basic|digest|negotiate)){_CREDENTIAL}"
 
 
 def _bare_auth(found: Match) -> str:
     scheme, gap, value = _group(found, 1), _group(found, 2), _group(found, 3)
     tail = value[1:]
     coded = any(char.isdigit() or char.isupper() or char in "=_" for char in tail)
-    if is_plain(value) or (scheme.lower() != "bearer" and not coded) or (not coded and len(value) < 16):  # noqa: PLR2004
+    if is_plain(value) or (not scheme.lower().endswith("bearer") and not coded) or (not coded and len(value) < 16):  # noqa: PLR2004
         return found.group() or ""
     return f"{scheme}{gap}{marker('auth')}"
 
@@ -123,7 +123,7 @@ def _user(found: Match) -> str:
 # --- e-mail, homes ----------------------------------------------------------------------------------------------------
 
 _EMAIL: Final = (
-    r"[^\s@<>()\[\]{}\"'`,;:\\/=?&#%|*]+(?:@|%40)"
+    r"(\\[nrtf])?[^\s@<>()\[\]{}\"'`,;:\\/=?&#%|*]+(?:@|%40)"
     r"((?:[^\s@<>()\[\]{}\"'`,;:\\/=?&#%|*._-][^\s@<>()\[\]{}\"'`,;:\\/=?&#%|*._]*\.)+([A-Za-z]{2,24}))\b"
 )
 _VERSION: Final = re.compile(r"v?\d+\.\d")
@@ -133,10 +133,14 @@ _FILES: Final = re.compile(
 
 
 def _email(found: Match) -> str:
-    whole, domain = found.group() or "", _group(found, 1)
-    if _VERSION.match(domain) or _FILES.fullmatch(_group(found, 2)) or whole.startswith("git@"):
+    whole, domain = found.group() or "", _group(found, 2)
+    if (
+        _VERSION.match(domain)
+        or _FILES.fullmatch(_group(found, 3))
+        or whole.removeprefix(_group(found, 1)).startswith("git@")
+    ):
         return whole
-    return marker("email")
+    return _group(found, 1) + marker("email")
 
 
 _BEFORE_PATH: Final = r"(^|file://|\\[nrt]|[^\w.~/-]|(?:^|[\s\"'=])-[A-Za-z])"
@@ -184,9 +188,9 @@ def words_only(text: str) -> str:
     return text
 
 
+without_colours: Final[Rule] = _rule(_COLOUR, lambda _: "")
+"""Applied first of all: terminal colours would hide where a word starts."""
 FIRST: Final[tuple[Rule, ...]] = (
-    # Terminal colours first: they would hide where a word starts.
-    _rule(_COLOUR, lambda _: ""),
     _rule(_PEM, lambda _: marker("private-key")),
     _rule(pairs.PUTTY, _keeping("private-key")),
 )

@@ -30,6 +30,8 @@ from kandev_routing_sdk.types import AttemptOutcome, Phase
 MAX_TEXT_CHARS: Final = 4 * 1024 * 1024
 """How much of an answer is kept; more is cut, and observation is then incomplete."""
 _MAX_NAME: Final = 200
+_MAX_READ: Final = 4096
+"""How much of a name is read, so that no secret is cut before it is known for one."""
 _MAX_TOKENS: Final = 2**53 - 1
 """What every JSON reader and every database can hold; no turn uses more."""
 
@@ -235,7 +237,7 @@ class TurnRecord:
 
     def _name(self, text: str) -> str:
         """Return a word of the agent's as it may be kept: clean and short (R-EVI-2, R-EVI-5)."""
-        return self._cleaner.text(text[:_MAX_NAME])
+        return self._cleaner.text(text[:_MAX_READ])[:_MAX_NAME]
 
     @property
     def effects(self) -> Effects:

@@ -43,12 +43,15 @@ class Sample:
 
     def left_in(self, *texts: str) -> str | None:
         """The first run of a random part that one of ``texts`` holds: 8 characters, or all of a shorter part."""
+        return next((run for run in self._runs() if any(run in text for text in texts)), None)
+
+    def left_in_runs(self, runs: set[str], text: str) -> str | None:
+        """The same of one ``text``, all of whose runs are known."""
+        return next((run for run in self._runs() if (run in runs if len(run) == RUN else run in text)), None)
+
+    def _runs(self) -> Iterator[str]:
         for part in self.parts:
-            for start in range(max(len(part) - RUN, 0) + 1):
-                run = part[start : start + RUN]
-                if any(run in text for text in texts):
-                    return run
-        return None
+            yield from (part[start : start + RUN] for start in range(max(len(part) - RUN, 0) + 1))
 
 
 def _fill(alphabet: str, length: int, rng: random.Random) -> str:

@@ -37,6 +37,8 @@ CLOTHES: dict[str, Callable[[str], str]] = {
     "colours around": lambda s: f"\x1b[1;31m{s}\x1b[0m",
     "colours written out": lambda s: json.dumps(f"\x1b[31m{s}\x1b[0m"),
     "json": lambda s: _nested(s, 1),
+    "json, between lines": lambda s: _nested(f"first\n{s}\nlast", 1),
+    "json, after a tab": lambda s: _nested(f"first:\t{s}\tlast", 2),
     "json in json": lambda s: _nested(s, 2),
     "json in json in json": lambda s: _nested(s, 3),
     "json, indented": lambda s: json.dumps({"message": s}, indent=2),
