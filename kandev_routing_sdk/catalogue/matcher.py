@@ -38,10 +38,13 @@ class Mark(Enum):
     """There may be a timing hint: a superset of what the timing grammar starts from (held by a test)."""
     STATUS = (
         r"(?:api error|unexpected status|last status|http|status|error)[^0-9\n]{0,24}[1-5]\d\d\b|http/[\d.]+\D{0,9}[1-5]\d\d\b|"
-        r"(?:api returned|request rejected)\D{0,4}[1-5]\d\d\b|rejected the request"
+        r"(?:api returned|request rejected)\D{0,4}[1-5]\d\d\b|rejected the request|\bupstream \d\d\d\b|\bcapierror"
     )
     """There may be an HTTP status."""
-    PROVIDER = r"\bproviders?\b|\bapi error\b|\bupstream\b|\bserver error\b|\bresponding\b|\bmodel\b"
+    PROVIDER = (
+        r"\bproviders?\b|\bapi error\b|\bupstream\b|\bserver error\b|\bresponding\b|\bmodel\b|\bapi[ _]retry\b|"
+        r"\[retrying\b|\bapi returned\b|\brejected the request\b|\bresource_exhausted\b"
+    )
     """It is about a provider, should nothing else tell."""
 
 

@@ -34,6 +34,7 @@ _OWN: Final = (
     # their words for a request
     rf"\b(?:{_SPEAKERS}) (?:stream |status |turn |sdk )?(?:call|request|error|exception|failed|failure)\b",
     r"\b(?:call|request) to (?:the )?(?:model|provider|api)\b|\bmodel provider\b|\brejected the request\b",
+    r"https?://\S*/(?:messages|responses|chat/completions)\b",
     r"\bfailed after \d+ (?:attempts|retries)\b|\bran into this error\b",
     # a status in front of a body
     r"^\W*(?:error:? |http(?:error)?:? |(?:invalid )?status(?: code)?:? )*[45]\d\d:? \{",
@@ -50,7 +51,8 @@ _HOST_OF_MODELS: Final = re2.compile(
     r"(?:\.[\w.-]+)?$|^(?:[\d.]+|\[[0-9a-f:]+\]|<[^>]*>)$"
 )
 _PATH_OF_MODELS: Final = re2.compile(
-    r"(?i)/(?:messages|responses|completions|models?|embeddings|oauth|[\w-]*model[\w-]*|[\w-]*ai)\b|generatecontent\b"
+    r"(?i)/(?:messages|responses|completions|models?|embeddings|oauth|[\w-]*model[\w-]*|[\w-]*ai)\b|generatecontent\b|"
+    r"(?:cloudcode-pa|generativelanguage|aiplatform|cloudaicompanion)\."
 )
 
 
