@@ -16,6 +16,14 @@ settings.register_profile("house", deadline=None, derandomize="CI" in os.environ
 settings.load_profile("house")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Options of `tests/fuzz`; pytest reads options only here."""
+    parser.addoption(
+        "--fuzz-seconds", type=float, help="how long to fuzz, all rules together (default: 60 with CI set, else 7)"
+    )
+    parser.addoption("--fuzz-seed", type=int, help="number of the first batch, to repeat what was printed")
+
+
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     """The only event loop supported, so the only one tested."""

@@ -16,6 +16,8 @@ _Alternative = tuple[int, Rule, tuple[Condition, ...]]
 _EXIT: Final = frozenset({Channel.EXIT})
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]+")
 """What JSON writes in one way only, but for ``\\u`` escapes."""
+_SIMPLE: Final = re.compile(r"(?:[A-Za-z0-9_()|?:^$-]|\[[A-Za-z0-9_.-]+\])+")
+"""A pattern of values that JSON writes in one way only; what may stand around a value stands for its ends."""
 _RENAMED: Final = frozenset({"error", "type", "code", "message"})
 """Keys that an error object may have under another name (:mod:`kandev_routing_sdk.catalogue.error_objects`)."""
 _GATE_OF_OTHERS: Final = (
@@ -38,6 +40,7 @@ class FieldRules:
         self._by_place: dict[str, list[_Alternative]] = {"code": [], "http_status": [], "header": []}
         self._always: list[_Alternative] = []
         self._literals: set[str] = set()
+        self._written: set[str] = set()
         self._must_parse = False
         for order, rule in enumerate(rules):
             for alternative in rule.structured:
@@ -56,7 +59,7 @@ class FieldRules:
         ours = [rf'[:,\[](?:\s|\\+[nrt])*\\*"?-?(?:{numbers})\b'] * bool(numbers) + [rf'["#](?:{words})\\*"'] * bool(
             words
         )
-        return "(?m)" + "|".join([*_GATE_OF_OTHERS, *ours])
+        return "(?m)" + "|".join([*_GATE_OF_OTHERS, *ours, *sorted(self._written)])
 
     def matching(self, view: View, *, foreign: bool) -> list[Rule]:
         """Return the rules, of the foreign or the other ones, that may read ``view`` and hold, in catalogue order."""
@@ -88,11 +91,15 @@ class FieldRules:
 
     def _open_for(self, data: Sequence[Condition]) -> None:
         """Let texts through to the parser that may hold what ``data`` looks at: its rarest part is enough."""
-        literals = [words for words in (_literals(c) for c in data) if words]
-        if not literals:
+        values = [words for words in map(_values_of, data) if words]
+        simple = [c.regex for c in data if c.regex is not None and _SIMPLE.fullmatch(c.regex)]
+        keys = [words for words in map(_key_of, data) if words]
+        if values or (keys and not simple):
+            self._literals |= min(values or keys, key=lambda words: (len(words), -min(map(len, words))))
+        elif simple:
+            self._written.add(simple[0].replace("^", r'(?:[":\[,\s]|\\[nr])').replace("$", r'[\\",}\]\s]'))
+        else:
             self._must_parse = True
-            return
-        self._literals |= min(literals, key=lambda words: (len(words), -min(map(len, words))))
 
     def _candidates(self, view: View) -> Iterator[_Alternative]:
         for document in view.documents:
@@ -135,18 +142,24 @@ def _is_key(part: str) -> bool:
     return part != "*" and not part.isdecimal()
 
 
-def _literals(condition: Condition) -> set[str] | None:
-    """Return words of which JSON text must hold one for ``condition`` to hold; None: no such words."""
+def _values_of(condition: Condition) -> set[str] | None:
+    """Return words of which JSON text must hold one as a value for ``condition`` to hold; None: no such words."""
+    wanted = condition.any_of if condition.any_of is not None else (condition.equals,)
+    if any(isinstance(w, bool) or w is None for w in wanted):
+        return None
+    words = {str(abs(w)) if isinstance(w, int) else str(w) for w in wanted}
+    return words if all(map(_PLAIN.fullmatch, words)) else None
+
+
+def _key_of(condition: Condition) -> set[str] | None:
+    """Return the word that JSON text must hold as a key for ``condition`` to hold; None: no such word."""
     if not condition.needs_a_value:
         return None
-    wanted = condition.any_of if condition.any_of is not None else (condition.equals,)
-    if condition.regex is None and condition.exists is None and not any(isinstance(w, bool) for w in wanted):
-        words = [str(abs(w)) if isinstance(w, int) else str(w) for w in wanted]
-    else:
-        words = [part for part in condition.at[5:].split(".") if _is_key(part)][-1:]
-        if not _RENAMED.isdisjoint(words):
-            return None
-    return set(words) if words and all(map(_PLAIN.fullmatch, words)) else None
+    path = condition.at[5:].split(".")
+    words = set([part for part in path if _is_key(part)][-1:])
+    if path[0] == "error" and not _RENAMED.isdisjoint(words):
+        return None
+    return words if words and all(map(_PLAIN.fullmatch, words)) else None
 
 
 def _plain_values(at: str, view: View) -> Iterator[Any]:

@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kandev_routing_sdk.catalogue.matcher import Mark
+from kandev_routing_sdk.evidence.collector import MAX_SIGNALS, SignalCollector
 from kandev_routing_sdk.evidence.model import Evidence, Signal
+from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.evidence.timing import hints_from_text
 from kandev_routing_sdk.types import Channel, Code, ErrorClass, JsonValue, Phase
 from tests.catalogue._shipped import CORPUS, evidence, shipped
@@ -142,6 +144,44 @@ def test_depth_is_no_danger(depth: int) -> None:
         data = {"error": data}
     signal = Signal.model_construct(channel=Channel.HTTP, text=text, data=data)
     assert Code.UNKNOWN_PROVIDER_ERROR == shipped().classify(envelope(signal)).code
+
+
+DECISIVE = [
+    s
+    for r in shipped().rules
+    for f in r.fixtures
+    for s in f.signals
+    if f.kind == "positive" and not r.foreign and not r.families and not r.phases and shipped().decides(s, "other")
+]
+NOISE = ["compiling crate 12", "ok", "x" * 900, "Reading files…", '{"level":"info"}', "step\n" * 300]
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(DECISIVE),
+    st.sampled_from(NOISE),
+    st.sampled_from([0, 1, 30, 150]),
+    st.sampled_from([0, 1, 30, 150]),
+    st.sampled_from([Channel.STDERR, Channel.STDOUT_EVENT, Channel.AGENT_NOTICE]),
+)
+def test_a_decisive_event_counts_wherever_it_stands(
+    event: Signal, noise: str, before: int, after: int, channel: Channel
+) -> None:
+    """First, in the middle, last, in however much output: it is kept, and it decides (R-EVI-2)."""
+    collector = SignalCollector(Sanitiser(), lambda s: shipped().decides(s, "other"))
+    collector.add(event)
+    alone = shipped().classify(envelope(*collector.signals(), family="other"))
+    collector = SignalCollector(Sanitiser(), lambda s: shipped().decides(s, "other"))
+    for n in range(before):
+        collector.add(Signal(channel=channel, text=f"{noise} {n}"))
+    collector.add(event)
+    for n in range(after):
+        collector.add(Signal(channel=channel, text=f"{noise} {n}"))
+    kept = collector.signals()
+    assert len(kept) <= MAX_SIGNALS
+    assert len(kept) + collector.dropped >= before + 1 + after
+    found = shipped().classify(envelope(*kept, family="other"))
+    assert (alone.code, alone.classifier_rule) == (found.code, found.classifier_rule)
 
 
 TIMED = [
