@@ -14,7 +14,7 @@ import re2
 
 from kandev_routing_sdk.catalogue.matcher import Mark
 from kandev_routing_sdk.catalogue.patterns import to_re2
-from kandev_routing_sdk.evidence.timing import best_hint, hints_from_text
+from kandev_routing_sdk.evidence.timing import best_hint, hints_from_headers, hints_from_text
 
 NOW: Final = "2026-05-14T10:00:00Z"  # a Thursday
 NOTHING: Final = ""
@@ -593,3 +593,29 @@ def test_the_table_is_large_enough() -> None:
     assert len(rows) >= 140
     assert len(set(TABLE)) == len(TABLE)
     assert len(set(NO_TIME)) == len(NO_TIME)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("stream error: error sending request; retrying 4/5 in 1.691s…", 1.691),
+        ("exceeded retry limit, last status: 503; retrying 3/5 in 789ms…", 0.789),
+        ("stream disconnected - retrying turn (1/10 in 232ms)...", 0.232),
+    ],
+)
+def test_the_number_of_a_try_is_no_time(text: str, seconds: float) -> None:
+    """The wait behind it is the agent's own schedule."""
+    (hint,) = hints_from_text(text, observed_at=None, local_zone=None)
+    assert timedelta(seconds=seconds) == hint.retry_after
+
+
+def test_a_window_that_does_not_say_how_much_is_used_is_believed_less() -> None:
+    """Codex sends the reset of each plan window with every refusal, also of those that have room."""
+    headers = {
+        "x-codex-primary-used-percent": "100",
+        "x-codex-primary-reset-after-seconds": "9569",
+        "x-codex-secondary-reset-after-seconds": "596369",
+    }
+    best = best_hint(hints_from_headers(headers, observed_at=None), observed_at=None)
+    assert best is not None
+    assert timedelta(seconds=9569) == best.retry_after

@@ -58,7 +58,9 @@ _FILL: Final = (
     r"(?:(?:again|automatically|the|it|requests?|will be|is|be|you|your|limits?|time|access|usage|quota|online|once|only"
     r"|remaining|left|for)\b" + _GAP + ")*"
 )
-_COUNT: Final = rf"(?:\(?attempt #?\d{{1,5}}(?:\s*(?:/|of)\s*\d{{1,5}})?\)?{_GAP})?"
+_COUNT: Final = (
+    rf"(?:turn\b{_GAP})?(?:\(?(?:attempt #?\d{{1,5}}(?:\s*(?:/|of)\s*\d{{1,5}})?|\d{{1,3}}/\d{{1,3}}\b)\)?{_GAP})?"
+)
 _NEAR: Final = (
     r"(?:(?:about|around|approximately|approx\.?|roughly|at least|another|an additional|up to|less than|under|~|<|\x{2248})"
     r"\s*)?"
@@ -132,6 +134,8 @@ def _wait(kind: str, word: str, window: str) -> list[TimingHint]:
     if found is None or _MEASURES.match(window[found.end() :]):
         return []
     link = found.group(1) or ""
+    if kind != "own" and "/" in link and "attempt" not in link.lower():
+        return []  # "retry 1/3 after 2s" may be anybody's log
     if link.endswith(("-", "+", ".")) or not _links(kind, word, link, _VERBS[kind].waits):
         return []
     countdown, days = found.group(4), found.group(3)

@@ -107,18 +107,20 @@ def _unified(low: Mapping[str, str], observed_at: datetime | None, source: Sourc
 
 
 def _codex(low: Mapping[str, str], observed_at: datetime | None, source: Source) -> list[TimingHint]:
-    """Codex plan windows: of each, its own wait before its instant, and only where all of it is used."""
+    """Codex plan windows: of each, its own wait before its instant, and only where all of it is, or may be, used."""
     hints: list[TimingHint] = []
     for name, value in low.items():
         found = _CODEX.fullmatch(name)
-        if found is None or _below_limit(low.get(f"{found.group(1)}used-percent")):
+        percent = low.get(f"{found.group(1)}used-percent") if found is not None else None
+        if found is None or _below_limit(percent):
             continue
         is_wait = name.endswith("seconds")
+        proven = Trust.DIMENSION_UNPROVEN if percent is None else Trust.LIMIT_FIELD
         hints += reset_value(
             value,
             source=source,
             written=f"{name}: {value}",
-            trust=Trust.LIMIT_FIELD - (0 if is_wait else 1),
+            trust=proven - (0 if is_wait else 1),
             observed_at=observed_at,
             bare="seconds" if is_wait else "none",
         )
