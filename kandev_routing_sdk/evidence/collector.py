@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
 from pydantic import JsonValue
@@ -18,6 +19,7 @@ _STRUCTURED_SHARE: Final = 48
 _DATA_SHARE: Final = 3072
 """Bytes of a signal that its structured data may use; less beside many headers."""
 _HEADERS_SHARE: Final = 2048
+_MOST_HEADERS: Final = 64
 _LEAST_TEXT: Final = 256
 """Bytes that are left for the words beside all structure."""
 _MAX_DEPTH: Final = 6
@@ -92,9 +94,9 @@ class SignalCollector:
 
     def _clean(self, signal: Signal) -> Signal:
         text = None if signal.text is None else _cleaned(signal.text, self._cleaner.text)
-        headers = None if signal.headers is None else self._cleaner.headers(_short_headers(signal.headers))
+        headers = None if signal.headers is None else _short_headers(self._cleaner.headers(_read(signal.headers)))
         code = (
-            cut_utf8(self._cleaner.text(signal.code[:_MAX_CODE]), _MAX_CODE)
+            cut_utf8(self._cleaner.text(signal.code[:MAX_SIGNAL_BYTES]), _MAX_CODE)
             if isinstance(signal.code, str)
             else signal.code
         )
@@ -143,6 +145,11 @@ def _cut(text: str, room: int) -> Iterator[str]:
 
 def _json(value: object) -> bytes:
     return b"" if value is None else json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _read(headers: dict[str, str]) -> dict[str, str]:
+    """Return what is read of headers: more than is kept, so that no secret in them is cut before it is seen."""
+    return {name[:_EDGE]: value[:_EDGE] for name, value in islice(headers.items(), _MOST_HEADERS)}
 
 
 def _short_headers(headers: dict[str, str]) -> dict[str, str]:

@@ -97,10 +97,13 @@ def _cases(place: str) -> Iterator[tuple[int, Sample, Channel]]:
 
 
 def test_every_kind_sees_every_channel() -> None:
-    seen = {(sample.kind, channel) for place in PLACES for _, sample, channel in _cases(place)}
-    assert {(kind.name, channel) for kind in KINDS for channel in Channel} == seen
-    whole = [{(place, c) for place in PLACES for _, s, c in _cases(place) if s.kind == kind.name} for kind in KINDS]
-    assert len([pairs for pairs in whole if len(pairs) == len(PLACES) * len(Channel)]) >= 10
+    seen: dict[str, set[tuple[str, Channel]]] = {kind.name: set() for kind in KINDS}
+    for place in PLACES:
+        for _, sample, channel in _cases(place):
+            seen[sample.kind].add((place, channel))
+    assert [] == [kind for kind, cases in seen.items() if {channel for _, channel in cases} != set(Channel)]
+    assert [] == [kind for kind, cases in seen.items() if {place for place, _ in cases} != set(PLACES)]
+    assert len([kind for kind, cases in seen.items() if len(cases) == len(PLACES) * len(Channel)]) >= 10
 
 
 def _outputs(evidence: Evidence, *, sanitised: bool) -> list[str]:
@@ -165,11 +168,13 @@ def test_a_secret_at_the_edge_of_what_is_kept_is_not_cut_into_a_shape_that_nobod
     left = []
     for kind in KINDS:
         sample = next(kind.samples("edge"))
-        for before in (32768 - 20, 32768 - 60):
+        for before in (32768 - 30,):  # characters
             filler = ("word " * (before // 5))[:before]
             text = f"{filler} {sample.text} {'tail ' * 14000}"
             collector = SignalCollector(Sanitiser())
             collector.add(Signal(channel=Channel.STDERR, text=text))
+            note = f"{filler[:240]} {sample.text}".replace("\n", " ")
+            collector.add(Signal(channel=Channel.HTTP, headers={f"x-{n}": note for n in range(12)}, code=note))
             turn = TurnRecord(TurnContext("claude"), Sanitiser(), lambda _: None)
             turn.failed(f"{filler[:190]} {sample.text}")
             turn.served_model(f"{filler[:195]} {sample.text}")
@@ -189,8 +194,8 @@ def test_none_comes_out_of_the_command(arguments: list[str], tmp_path: Any, capf
             samples.append(sample)
             evidence = json.loads(_evidence(sample, place, channel, number).model_dump_json())
             records.append(json.dumps({"id": len(records), "evidence": evidence}))
-    if "--explain" in arguments:  # says something of every rule: every third is enough
-        records, samples = records[::3], samples[::3]
+    step = 11 if "--explain" in arguments else 5  # no divisor of the number of kinds: each has its turn
+    records, samples = records[::step], samples[::step]
     file = tmp_path / "evidence.jsonl"
     file.write_text("\n".join(records), "utf-8")
     capfd.readouterr()
