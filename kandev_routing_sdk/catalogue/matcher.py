@@ -18,7 +18,7 @@ from kandev_routing_sdk.types import Channel
 _OURS: Final = "the catalogue"
 _NOTHING: Final[Sequence[int]] = ()
 _LINES_AT_ONCE: Final = 32
-_ABOVE, _BELOW = 1, 3
+_ABOVE, _BELOW = 1, 4
 """Lines around one of a `wide` rule that are somebody else's, too."""
 _WHOLE_TEXT: Final = re.compile(r"\\[Az]|\(\?[a-z]*-[a-z]*m")
 """Looks at where the whole text begins or ends: what is true of a line need not be true of several."""
@@ -107,10 +107,10 @@ class Matcher:
                 found = self._set.hits(view.text)
             except UnicodeEncodeError:
                 return self.read(view.well_formed())
+        if not found and view.channel is not _EXIT and not view.structured:
+            return Reading(view, view, (), _NO_MARKS)
         if self._gate in found or view.channel is _EXIT:
             view = view.with_documents()
-        if not found and not view.structured:
-            return Reading(view, view, (), _NO_MARKS)
         if (view.structured or view.channel is _HTTP) and (theirs := self._fields.matching(view, foreign=True)):
             return Reading(view, view, tuple(Match(r, view, interim=False) for r in theirs), _MAY_BE_TIMED)
         whole = view

@@ -17,7 +17,7 @@ A source is a TOML text::
     families = ["claude"]         # optional, default: the source's
     shared = false                # several causes share what this rule looks at: it ranks below every other rule
     foreign = false               # somebody else's words: no other rule may read the line (or, for fields, the signal)
-    wide = false                  # foreign: the line above and the three below such a line are theirs, too
+    wide = false                  # foreign: the line above and the four below such a line are theirs, too
     bare = false                  # phrases that anybody may use: on stderr only in a line that is the agent's own
     timing = ["header", "field", "text"]  # where this cause's timing hints may come from, default all
     far_code = "quota_limited"    # the code when the validated hint is more than ten minutes away
