@@ -45,7 +45,7 @@ def nothing(size: int) -> dict[str, str]:
         "many short lines": fill("".join(f"step {i}\n" for i in range(1000)), size),
         "one long word": fill("abcdefghij", size),
         "non-ASCII": fill(_WIDE, size),
-        "blank": fill(" \n\t", size),
+        "nearly blank": "a" + fill(" \n\t", size - 1),
     }
 
 

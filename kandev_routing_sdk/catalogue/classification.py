@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -50,10 +50,11 @@ class Classification(BaseModel):
         """Make one of all its fields, which are right already: validating would take longer than classifying does (R-PRF-2)."""
         made = cls.__new__(cls)
         # what pydantic's own unpickling does
-        object.__setattr__(made, "__dict__", fields)
-        object.__setattr__(made, "__pydantic_fields_set__", set(fields))
-        object.__setattr__(made, "__pydantic_extra__", None)
-        object.__setattr__(made, "__pydantic_private__", None)
+        put = object.__setattr__
+        put(made, "__dict__", fields)
+        put(made, "__pydantic_fields_set__", set(_FIELDS))
+        put(made, "__pydantic_extra__", None)
+        put(made, "__pydantic_private__", None)
         return made
 
     def automatic_refusal(self, effects: Effects | None, *, resume_guarantee: bool = False) -> str | None:
@@ -71,3 +72,6 @@ class Classification(BaseModel):
         if self.retry_after is not None:
             return (self.occurred_at or now) + self.retry_after
         return None
+
+
+_FIELDS: Final = frozenset(Classification.model_fields)

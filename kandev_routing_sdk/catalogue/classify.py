@@ -85,9 +85,12 @@ class Catalogue:
         """Return every match and which one decides (R-CLS-3)."""
         read = self._matcher.read
         readings = tuple([read(v) for v in views_of(evidence, documents=False)])
+        for reading in readings:
+            if reading.matches:
+                break
+        else:
+            return Judgement(readings, None, ())
         matches = [m for r in readings for m in r.matches]
-        if not matches:
-            return Judgement(readings)
         top = max(m.weight for m in matches)
         best = [m for m in matches if m.weight == top]
         if best[0].rule.rank is _FOREIGN:
@@ -118,7 +121,7 @@ class Catalogue:
             confidence, because = Confidence.MEDIUM, (*because, "the failed request itself says something else")
         error_class = _UNCLASSIFIED if confidence is _LOW else row.error_class
         shown = winner.view if winner else _shown(judgement)
-        signal = shown.signal if shown else None
+        at = shown.signal.at if shown else None
         clean = _as_it_is if sanitised else self._sanitiser.text
         return Classification.of(
             {
@@ -130,8 +133,8 @@ class Catalogue:
                 "catalogue_version": self.version,
                 "provider_id": evidence.provider_id or (rule.provider if rule else None),
                 "model_id": evidence.model_id,
-                "phase": (signal.phase if signal else None) or evidence.phase,
-                "occurred_at": (signal.at if signal else None) or evidence.observed_at,
+                "phase": shown.phase if shown else evidence.phase,
+                "occurred_at": at or evidence.observed_at,
                 "retry_after": hint.retry_after if hint else None,
                 "reset_at": hint.reset_at if hint else None,
                 "hint": _provenance(hint, clean) if hint else None,
@@ -153,13 +156,13 @@ class Catalogue:
         if len(words) > MAX_EXCERPT_BYTES and rule is not None:
             at = self._matcher.where(rule, words)
             words = words[max(words.rfind("\n", 0, at) + 1, at - _LEAD) :]
+        if words.isascii():
+            return words if len(words) <= MAX_EXCERPT_BYTES else words[:MAX_EXCERPT_BYTES]
         return words if _fits(words) else excerpt(words, MAX_EXCERPT_BYTES)
 
 
 def _fits(words: str) -> bool:
     """Whether ``words`` may be shown as they are."""
-    if words.isascii():
-        return len(words) <= MAX_EXCERPT_BYTES
     try:
         return len(words.encode()) <= MAX_EXCERPT_BYTES
     except UnicodeEncodeError:
@@ -245,13 +248,20 @@ def _shown(judgement: Judgement) -> View | None:
     """Return the signal to show when none decided: the conflict's first, else the last that nothing explains."""
     if judgement.conflict:
         return judgement.conflict[0].view
-    unexplained = [r.view for r in judgement.readings if _is_unexplained(r)]
     last = None
-    for view in reversed(unexplained or [v for v in judgement.views if not v.synthetic]):
-        if view.channel is not _STDERR and view.channel is not _EXIT:
-            return view
-        last = last or view
-    return last
+    for reading in reversed(judgement.readings):
+        if _is_unexplained(reading):
+            view = reading.view
+            if view.channel is not _STDERR and view.channel is not _EXIT:
+                return view
+            last = last or view
+    if last is not None:
+        return last
+    views = [v for v in judgement.views if not v.synthetic]
+    return next(
+        (v for v in reversed(views) if v.channel is not _STDERR and v.channel is not _EXIT),
+        views[-1] if views else None,
+    )
 
 
 def _version(rule_files: Sequence[RuleFile]) -> str:
