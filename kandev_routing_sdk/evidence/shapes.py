@@ -46,9 +46,12 @@ Rule = Callable[[str], str]
 """A text without the things of one shape."""
 
 
-def _rule(pattern: str, replace: Callable[[Match], str]) -> Rule:
+def _rule(pattern: str, replace: Callable[[Match], str], *needs: str) -> Rule:
+    """A rule that looks only at a text with one of ``needs`` in it: asking the engine costs far more than that."""
     compiled = compile_linear(pattern)
-    return lambda text: compiled.sub(replace, text)
+    if not needs:
+        return lambda text: compiled.sub(replace, text)
+    return lambda text: compiled.sub(replace, text) if any(sign in text for sign in needs) else text
 
 
 def _group(found: Match, name: int | str) -> str:
@@ -177,7 +180,7 @@ _HIDE_OPAQUE: Final = _rule(OPAQUE, hide_opaque)
 _WORDS: Final[tuple[Rule, ...]] = (
     _rule(KEYS, _keeping("key")),
     _rule(GENERIC_PREFIX, _generic_key),
-    _rule(JWT, _keeping("key")),
+    _rule(JWT, _keeping("key"), "eyJ"),
 )
 
 
@@ -188,54 +191,54 @@ def words_only(text: str) -> str:
     return text
 
 
-without_colours: Final[Rule] = _rule(_COLOUR, lambda _: "")
+without_colours: Final[Rule] = _rule(_COLOUR, lambda _: "", "\x1b", "\\")
 """Applied first of all: terminal colours would hide where a word starts."""
 FIRST: Final[tuple[Rule, ...]] = (
-    _rule(_PEM, lambda _: marker("private-key")),
-    _rule(pairs.PUTTY, _keeping("private-key")),
+    _rule(_PEM, lambda _: marker("private-key"), "-----"),
+    _rule(pairs.PUTTY, _keeping("private-key"), "Private-Lines"),
 )
 """What is applied before anything is looked at in pieces."""
 RULES: Final[tuple[Rule, ...]] = (
     _rule(_COOKIE, _keeping("cookie")),
     _rule(_AUTH_PARTS, _keeping("auth")),
-    _rule(_USERINFO, _user),
-    _rule(_QUERY, _keeping("query")),
-    _rule(_FRAGMENT, _keeping("query")),
-    _rule(_BARE_QUERY, _keeping("query")),
+    _rule(_USERINFO, _user, "://"),
+    _rule(_QUERY, _keeping("query"), "://"),
+    _rule(_FRAGMENT, _keeping("query"), "://"),
+    _rule(_BARE_QUERY, _keeping("query"), "?"),
     _rule(WEBHOOKS, _keeping("key")),
     # A name's whole value before the shapes: what follows a key's shape may belong to the secret too.
     hide_named,
     _rule(FLAG, hide_flag),
-    _rule(ELEMENT, hide_element),
+    _rule(ELEMENT, hide_element, "<"),
     _rule(SAID, hide_said),
-    _rule(pairs.ATTRIBUTE, pairs.hide_paired),
-    _rule(pairs.LISTED, pairs.hide_paired),
-    _rule(pairs.TUPLE, pairs.hide_tuple),
-    _rule(pairs.BARE_FIELD, pairs.hide_field),
+    _rule(pairs.ATTRIBUTE, pairs.hide_paired, "="),
+    _rule(pairs.LISTED, pairs.hide_paired, ":"),
+    _rule(pairs.TUPLE, pairs.hide_tuple, "(", "["),
+    _rule(pairs.BARE_FIELD, pairs.hide_field, ":"),
     _rule(pairs.BARE_WORD, pairs.hide_bare),
     _rule(pairs.LOGIN, pairs.hide_login),
-    _rule(pairs.PASSFILE, pairs.hide_passfile),
-    _rule(pairs.ORACLE, pairs.hide_oracle),
-    _rule(pairs.COMMAND, pairs.hide_rest),
+    _rule(pairs.PASSFILE, pairs.hide_passfile, ":"),
+    _rule(pairs.ORACLE, pairs.hide_oracle, "@"),
+    _rule(pairs.COMMAND, pairs.hide_rest, "-"),
     _rule(pairs.PHRASE, pairs.hide_rest),
-    _rule(_USER_FLAG, _keeping("user")),
+    _rule(_USER_FLAG, _keeping("user"), "-u", "-U"),
     _rule(_BEARER, _bare_auth),
     _rule(_BASIC, _bare_auth),
     *_WORDS,
-    _rule(MASKED, _keeping("key")),
-    _rule(_EMAIL, _email),
-    _rule(ARN, _keeping("id")),
-    _rule(TRACE, lambda _: marker("id")),
-    _rule(INGEST, lambda found: f"{marker('id')}{_group(found, 2)}{marker('id')}"),
-    _rule(HOLDER_PATH, _keeping("id")),
+    _rule(MASKED, _keeping("key"), "***", "...", "…", "\u2022"),
+    _rule(_EMAIL, _email, "@", "%40"),
+    _rule(ARN, _keeping("id"), "arn:"),
+    _rule(TRACE, lambda _: marker("id"), "-"),
+    _rule(INGEST, lambda found: f"{marker('id')}{_group(found, 2)}{marker('id')}", ".ingest."),
+    _rule(HOLDER_PATH, _keeping("id"), "/"),
     _rule(LABELLED, hide_labelled),
     _rule(HELD, hide_held),
     _rule(PREFIXED, hide_prefixed),
-    _rule(_UNIX_HOME, _keeping_home),
-    _rule(_ROOT_HOME, lambda found: f"{_group(found, 1)}{HOME}{_group(found, 2)}"),
-    _rule(_CODED_HOME, lambda _: HOME),
-    _rule(_PROJECT_HOME, lambda found: f"{_group(found, 1)}-{HOME}"),
-    _rule(_WINDOWS_HOME, lambda found: f"{_group(found, 1)}{HOME}{_group(found, 2)}"),
+    _rule(_UNIX_HOME, _keeping_home, "/home/", "/Users/"),
+    _rule(_ROOT_HOME, lambda found: f"{_group(found, 1)}{HOME}{_group(found, 2)}", "/root"),
+    _rule(_CODED_HOME, lambda _: HOME, "%2"),
+    _rule(_PROJECT_HOME, lambda found: f"{_group(found, 1)}-{HOME}", "-home-", "-Users-"),
+    _rule(_WINDOWS_HOME, lambda found: f"{_group(found, 1)}{HOME}{_group(found, 2)}", ":"),
     _HIDE_OPAQUE,
 )
 """Applied in this order."""

@@ -10,7 +10,6 @@ import re
 import string
 import time
 from collections.abc import Callable
-from statistics import median
 from typing import Any
 from urllib.parse import quote
 
@@ -152,21 +151,22 @@ SEEDS = [
 
 
 def _seconds(work: Callable[[], object], times: int) -> float:
+    """The least of this process's own time: nobody else's work counts."""
     taken = []
     for _ in range(times):
-        start = time.perf_counter()
+        start = time.process_time()
         work()
-        taken.append(time.perf_counter() - start)
-    return median(taken)
+        taken.append(time.process_time() - start)
+    return min(taken)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_time_is_linear_in_the_text(seed: str) -> None:
-    """R-EVI-5: sixteen times the text takes not much more than sixteen times as long, whatever it repeats."""
+    """R-EVI-5: sixteen times the text takes not much more than sixteen times as long; were it quadratic, 256 times."""
     small, large = ((seed * (size // len(seed) + 1))[:size] for size in (4096, 65536))
     known = Sanitiser(["aB3dE5fG7hJ9", "a" * 9])
-    short = max(_seconds(lambda: known.text(small), 3), 0.002)
-    assert _seconds(lambda: known.text(large), 1) <= 40 * short
+    short = max(_seconds(lambda: known.text(small), 3), 0.003)
+    assert _seconds(lambda: known.text(large), 2) <= 64 * short
 
 
 def test_every_rule_is_linear() -> None:
@@ -175,8 +175,8 @@ def test_every_rule_is_linear() -> None:
     for seed in SEEDS:
         text = (seed * (65536 // len(seed) + 1))[:65536]
         for number, rule in enumerate((*FIRST, *RULES)):
-            start = time.perf_counter()
+            start = time.process_time()
             rule(text)
-            if (taken := time.perf_counter() - start) > 3:
+            if (taken := time.process_time() - start) > 2:
                 slow.append((seed, number, taken))
     assert [] == slow
