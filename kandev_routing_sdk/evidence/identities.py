@@ -78,7 +78,7 @@ def hide_held(found: Match) -> str:
 
 
 def _replaced(found: Match, value: str) -> str:
-    if is_plain(value) or value.lower().startswith(_MODELS):
+    if is_plain(value) or value.lower().startswith(_MODELS) or (len(value) == 1 and value.isalpha()):
         return found.group() or ""
     return (found.group("label") or "") + (found.group("glue") or "") + _HIDDEN
 

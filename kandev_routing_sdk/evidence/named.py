@@ -56,6 +56,8 @@ _NUMBER: Final = compile_linear(r"[0-9]{1,7}(?:\.[0-9]+)?[smhd%]?")
 _ONE_TIME: Final = re.compile(
     r"(?i)otp|(?:mfa|2fa|sms|verification|recovery|backup|user|device|login|pairing)[ _-]?code"
 )
+_VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+"""What an environment variable is called."""
 _SHORTEST: Final = 6
 _SHORTEST_CODE: Final = 4
 
@@ -155,6 +157,8 @@ def _is_hidden(name: str, value: str, *, quoted: bool) -> bool:
 def hide_said(found: Match) -> str:
     """The word after `the password is`, if it is no word of the language."""
     value = found.group("value") or ""
+    if _VARIABLE.fullmatch(value):
+        return found.group() or ""
     quoted = (found.group("sep") or "")[-1] in "\"'`"
     if quoted and (found.group("name") or "").lower().endswith("token") and not is_coded(value):
         return found.group() or ""  # `Unexpected token 'x1'` is about syntax

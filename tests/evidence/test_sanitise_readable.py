@@ -125,6 +125,8 @@ KEPT = [
     "2 passed\ntest_http2_limits.py::test_a1\ntest_http2_limits.py::test_b2",
     "line one ends with a_long_identifier_v2\nnext_line_starts_with_one_v3 too",
     "mysql -h db -P 3306 -u app",
+    'API key "OPENAI_API_KEY" not found in keys.json',
+    "request_id: N/A",
 ]
 
 
