@@ -24,6 +24,7 @@ from kandev_routing_sdk.evidence.timing import TimingHint
 from kandev_routing_sdk.types import Channel, Code, Confidence, ErrorClass, Phase
 
 MAX_EXCERPT_BYTES: Final = 4096
+_BEFORE_ANY_TASK: Final = frozenset({Phase.AUTH_CHECK, Phase.PROCESS_START, Phase.SESSION_INIT})
 # Naming a member of an enum costs as much as reading a hundred characters; here all are named once.
 _STDERR: Final = Channel.STDERR
 _EXIT: Final = Channel.EXIT
@@ -204,6 +205,9 @@ def _code(evidence: Evidence, judgement: Judgement, hint: TimingHint | None) -> 
     if rule.far_code is not None and is_far(hint, evidence.observed_at):
         because.append(f"{rule.far_code} because the hint is more than {FAR} away")
         return rule.far_code, tuple(because)
+    if rule.code is Code.TASK_ERROR and winner.view.phase in _BEFORE_ANY_TASK:
+        because.append("nothing was asked of the agent yet")
+        return _AGENTS, tuple(because)
     return rule.code, tuple(because)
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from kandev_routing_sdk.catalogue.fields import FieldRules
 from kandev_routing_sdk.catalogue.own_words import in_own_words
-from kandev_routing_sdk.catalogue.patterns import PatternSet, compile_rule, exact_to_re2, to_re2
+from kandev_routing_sdk.catalogue.patterns import PatternSet, compile_any, exact_to_re2, to_re2
 from kandev_routing_sdk.catalogue.rules import Rank, Rule
 from kandev_routing_sdk.catalogue.views import View
 from kandev_routing_sdk.types import Channel
@@ -42,7 +42,7 @@ class Mark(Enum):
     )
     """There may be an HTTP status."""
     PROVIDER = (
-        r"\bproviders?\b|\bapi error\b|\bupstream\b|\bserver error\b|\bresponding\b|\bmodel\b|\bapi[ _]retry\b|"
+        r"\bproviders?\b|\bapi error\b|\bupstream\b|\bserver error\b|\bresponding\b|\bmodels?\b|\bapi[ _]retry\b|"
         r"\[retrying\b|\bapi returned\b|\brejected the request\b|\bresource_exhausted\b"
     )
     """It is about a provider, should nothing else tell."""
@@ -139,8 +139,9 @@ class Matcher:
 
     def where(self, rule: Rule, text: str) -> int:
         """Return where in ``text`` the words of ``rule`` begin; 0 for a rule that reads fields."""
-        found = (compile_rule(p, _owner(rule)).search(text) for p in _patterns(rule))
-        return min((f.start() for f in found if f is not None), default=0)
+        patterns = _patterns(rule)
+        found = compile_any(patterns).search(text) if patterns else None
+        return 0 if found is None else int(found.start())
 
     def _named(self, found: Sequence[int], view: View) -> tuple[list[Rule], frozenset[Mark]]:
         entries = [self._entries[i] for i in found]
@@ -201,8 +202,8 @@ class ForeignLines:
 
 def _in_own_words(rule: Rule, text: str) -> bool:
     """Whether ``rule`` holds for a line of standard error that is about no other service and, if it is bare, the agent's own."""
-    regexes = [compile_rule(p, _owner(rule)) for p in _patterns(rule)]
-    return in_own_words(text, lambda line: any(r.search(line) is not None for r in regexes), bare=rule.bare)
+    regex = compile_any(_patterns(rule))
+    return in_own_words(text, lambda line: regex.search(line) is not None, bare=rule.bare)
 
 
 def _owner(rule: Rule) -> str:

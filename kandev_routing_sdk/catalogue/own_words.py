@@ -13,7 +13,7 @@ import re2
 
 _REACH: Final = 6
 """Lines below an own line that still belong to it: the message under its headline."""
-_LABEL: Final = r"^\W*(?:\[?(?:error|fatal|request failed|failed|message|warning)\]?\s*[:!-]?\s*)*"
+_LABEL: Final = r"^\W*(?:\[?(?:error|fatal|request failed|execution failed|failed|message|warning)\]?\s*[:!-]?\s*)*"
 _SUBJECTS: Final = "account|organization|workspace|model|request|service|provider|api|is|server|subscription|plan"
 _ADDRESSED: Final = (
     r"you|you['’](?:ve|re)|your|sorry|please|we|we['’]re|missing|no|not|insufficient|individual",
@@ -38,6 +38,7 @@ _OWN: Final = (
     r"\bfailed after \d+ (?:attempts|retries)\b|\bran into this error\b",
     # a status in front of a body
     r"^\W*(?:error:? |http(?:error)?:? |(?:invalid )?status(?: code)?:? )*[45]\d\d:? \{",
+    r"^\W*[45]\d\d (?-i:[A-Z]+(?:_[A-Z]+)+)\b|\bno (?:\w+ )?models? available\b",
     r"\berror,? (?:status )?code:? [45]\d\d\b|\binvalid status code [45]\d\d\b",
     _LABEL + rf"(?:{'|'.join(_ADDRESSED)})\b",
 )
