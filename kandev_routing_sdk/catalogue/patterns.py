@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import re2
@@ -72,6 +73,14 @@ def compile_rule(pattern: str, owner: str) -> Any:  # noqa: ANN401  (the engine 
             "allowed; repeat less often or split it"
         )
     return compiled
+
+
+def compile_any(patterns: Sequence[str]) -> Any:  # noqa: ANN401  (the engine has no stubs)
+    """Compile checked patterns to one that finds the leftmost match of any of them."""
+    options = _options()
+    # groups are of no use, and looking for them takes longest
+    options.never_capture = True
+    return re2.compile("|".join(f"(?:{p})" for p in patterns), options)
 
 
 class PatternSet:
