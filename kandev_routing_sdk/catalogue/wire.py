@@ -190,7 +190,7 @@ def _kind(value: object) -> str:
 
 def _sentence(error: ErrorDetails) -> str:
     loc = [p for i, p in enumerate(error["loc"]) if not (i and error["loc"][i - 1] == "code" and p in {"int", "str"})]
-    path = "evidence" + "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in loc)
+    path = "evidence" + "".join(f"[{p}]" if isinstance(p, int) else f".{_name(p)}" for p in loc)
     last = str(loc[-1]) if loc else "evidence"
     if error["type"] == "extra_forbidden":
         parent = next((str(p) for p in reversed(loc[:-1]) if isinstance(p, str)), "evidence")
@@ -214,6 +214,11 @@ def _sentence(error: ErrorDetails) -> str:
         wanted = "a whole number or a string" if last == "code" else _WANTED[error["type"]]
         return f"{path}: it is {_kind(error['input'])}; give it {wanted}"
     return f"{path}: {error['msg'][:1].lower()}{error['msg'][1:]}, not {_kind(error['input'])}"
+
+
+def _name(key: str) -> str:
+    """Return a member's name as a sentence can hold it."""
+    return key if key.isidentifier() else repr(key[:64])
 
 
 def _near(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
