@@ -10,7 +10,9 @@ Two parts try the same rules:
 
 from __future__ import annotations
 
+import faulthandler
 import itertools
+import sys
 import time
 import warnings
 
@@ -22,6 +24,7 @@ from tests.fuzz._rules import TARGETS, Target
 
 FIXED_EXAMPLES = 60
 BATCH = 40
+BATCH_HANGS_S = 180
 SLOW_IS_FINE = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 
 targets = pytest.mark.parametrize("target", TARGETS, ids=lambda t: t.name)
@@ -48,6 +51,8 @@ def test_as_long_as_asked(target: Target, fuzz_share: float, fuzz_seed: int) -> 
     """New inputs on every run; the seed of the batch that fails is the last one printed."""
     until = time.monotonic() + fuzz_share
     for number in itertools.count(fuzz_seed):
+        # pytest's limit is for a whole test: here it is for a batch, or nobody could ask for an hour
+        faulthandler.dump_traceback_later(BATCH_HANGS_S, exit=True, file=sys.__stderr__)
         print(f"fuzzing {target.name!r}: batch {number}; to repeat it: --fuzz-seed {number}")
 
         @seed(number)
