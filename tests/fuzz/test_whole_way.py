@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import faulthandler
 import itertools
-import sys
 import time
 import warnings
 
@@ -52,7 +51,7 @@ def test_as_long_as_asked(target: Target, fuzz_share: float, fuzz_seed: int) -> 
     until = time.monotonic() + fuzz_share
     for number in itertools.count(fuzz_seed):
         # pytest's limit is for a whole test: here it is for a batch, or nobody could ask for an hour
-        faulthandler.dump_traceback_later(BATCH_HANGS_S, exit=True, file=sys.__stderr__)
+        faulthandler.dump_traceback_later(BATCH_HANGS_S, exit=True, file=2)
         print(f"fuzzing {target.name!r}: batch {number}; to repeat it: --fuzz-seed {number}")
 
         @seed(number)
