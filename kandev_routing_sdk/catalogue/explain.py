@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.catalogue.judgement import Judgement
+from kandev_routing_sdk.catalogue.matcher import Reading, says
 from kandev_routing_sdk.catalogue.rules import Rule
 from kandev_routing_sdk.catalogue.views import View
 from kandev_routing_sdk.evidence.model import Evidence
 
-Fate = Literal["won", "agreed", "outranked", "conflict", "no_match", "not_applicable"]
+Fate = Literal["won", "agreed", "outranked", "conflict", "unread", "no_match", "not_applicable"]
+"""``unread``: its words are there, but where they do not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class CatalogueExplanation:
         return tuple(v for v in self.verdicts if v.fate not in {"no_match", "not_applicable"})
 
 
-_ORDER: tuple[Fate, ...] = ("won", "conflict", "agreed", "outranked", "no_match", "not_applicable")
+_ORDER: tuple[Fate, ...] = ("won", "conflict", "agreed", "outranked", "unread", "no_match", "not_applicable")
 
 
 def explain(catalogue: Catalogue, evidence: Evidence) -> CatalogueExplanation:
@@ -57,7 +60,7 @@ def explain(catalogue: Catalogue, evidence: Evidence) -> CatalogueExplanation:
 def _verdict(rule: Rule, judgement: Judgement) -> RuleVerdict:
     mine = [m for m in judgement.matches if m.rule is rule]
     if not mine:
-        return _absent(rule, judgement.views)
+        return _unread(rule, judgement.readings) or _absent(rule, judgement.views)
     if any(m.rule is rule for m in judgement.conflict):
         others = ", ".join(m.rule.id for m in judgement.conflict if m.rule is not rule)
         return RuleVerdict(rule.id, "conflict", f"says {rule.code}; of equal rank and in disagreement with {others}")
@@ -80,6 +83,26 @@ def _lost_to(mine: tuple[bool, bool, int, int], best: tuple[bool, bool, int, int
         "has a higher priority",
     )
     return next((w for w, a, b in zip(words, mine, best, strict=True) if a != b), "comes first by id")
+
+
+def _unread(rule: Rule, readings: Sequence[Reading]) -> RuleVerdict | None:
+    """Return where the words of a rule that did not match stand nevertheless."""
+    for reading in readings:
+        view = reading.view
+        if rule.foreign or not rule.reads(view.family, view.channel, view.phase) or not says(rule, reading.whole.text):
+            continue
+        if not says(rule, view.text):
+            ids = ", ".join(m.rule.id for m in reading.matches if m.rule.foreign)
+            return RuleVerdict(rule.id, "unread", f"says {rule.code}, in words that are somebody else's by {ids}")
+        if view.proves_nothing:
+            return RuleVerdict(rule.id, "unread", f"says {rule.code}; nothing on {view.channel} counts in {view.phase}")
+        why = (
+            "a phrase that anybody may use, in no line of the agent's own"
+            if rule.bare
+            else "beside another service's address"
+        )
+        return RuleVerdict(rule.id, "unread", f"says {rule.code}; {why}")
+    return None
 
 
 def _absent(rule: Rule, views: tuple[View, ...]) -> RuleVerdict:

@@ -108,7 +108,7 @@ class Matcher:
             except UnicodeEncodeError:
                 return self.read(view.well_formed())
         if not found and view.channel is not _EXIT and not view.structured:
-            return Reading(view, view, (), _NO_MARKS)
+            return tuple.__new__(Reading, (view, view, (), _NO_MARKS))
         if self._gate in found or view.channel is _EXIT:
             view = view.with_documents()
         if (view.structured or view.channel is _HTTP) and (theirs := self._fields.matching(view, foreign=True)):
@@ -198,6 +198,12 @@ class ForeignLines:
     def _in(self, text: str, view: View) -> list[Rule]:
         rules = [self._rules[i] for i in self._set.hits(text)]
         return [r for r in rules if r.reads(view.family, view.channel, view.phase)]
+
+
+def says(rule: Rule, text: str) -> bool:
+    """Whether the words of ``rule`` are somewhere in ``text``, whosever they are."""
+    patterns = _patterns(rule)
+    return bool(patterns) and compile_any(patterns).search(text) is not None
 
 
 def _in_own_words(rule: Rule, text: str) -> bool:

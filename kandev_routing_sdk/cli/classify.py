@@ -236,9 +236,11 @@ def _show(document: dict[str, Any], *, every: bool) -> None:
 def _show_rules(rules: list[dict[str, str]], *, every: bool) -> None:
     """Show what became of the rules: those that matched, and of the others how many, or each."""
     fates = Counter(rule["fate"] for rule in rules)
-    print_text(
-        "rules that match:" if fates.total() > fates["no_match"] + fates["not_applicable"] else "no rule matches"
-    )
+    silent = fates["no_match"] + fates["not_applicable"]
+    if fates.total() > silent + fates["unread"]:
+        print_text("rules that match:")
+    else:
+        print_text(f"no rule matches{', though there are words of:' if fates['unread'] else ''}")
     for rule in rules:
         if every or rule["fate"] not in _ABSENT:
             print_text(f"  {rule['rule']}: {_ABSENT.get(rule['fate'], rule['fate'])}: {one_line(rule['why'], 300)}")

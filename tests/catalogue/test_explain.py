@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.catalogue.explain import CatalogueExplanation, explain
 from kandev_routing_sdk.catalogue.rules import RuleSource
@@ -79,3 +81,35 @@ def test_phases_and_silence() -> None:
     assert ("not_applicable", "does not apply in prompt_send") == of(explain(shipped(), seen), "neutral.setup.exit.1")
     silent = explain(shipped(), evidence({"channel": "tool_output", "text": LIMIT}))
     assert {("not_applicable", "nothing was said by the agent's runtime")} == {(v.fate, v.why) for v in silent.verdicts}
+
+
+@pytest.mark.parametrize(
+    ("seen", "rule", "why"),
+    [
+        (
+            {"channel": "stderr", "text": "snyk: You have reached your monthly limit"},
+            "neutral.quota.words.1",
+            "says quota_limited, in words that are somebody else's by neutral.foreign.other_service.1",
+        ),
+        (
+            {"channel": "stderr", "text": "cache warmer: too many requests"},
+            "neutral.rate.bare.1",
+            "says rate_limited; a phrase that anybody may use, in no line of the agent's own",
+        ),
+        (
+            {"channel": "stderr", "text": "rate limit exceeded, see https://shop.test/limits"},
+            "neutral.rate.words.1",
+            "says rate_limited; beside another service's address",
+        ),
+        (
+            {"channel": "stderr", "phase": "tool_execution", "text": "You've hit your usage limit."},
+            "neutral.quota.words.1",
+            "says quota_limited; nothing on stderr counts in tool_execution",
+        ),
+    ],
+)
+def test_words_that_do_not_count_are_named(seen: dict[str, str], rule: str, why: str) -> None:
+    """Whoever wonders why a message is unclassified is told whose words it was taken for."""
+    found = explain(shipped(), evidence(seen))
+    assert ("unread", why) == of(found, rule)
+    assert found.classification.classifier_rule != rule
