@@ -90,7 +90,7 @@ class Catalogue:
             if reading.matches:
                 break
         else:
-            return Judgement(readings, None, ())
+            return tuple.__new__(Judgement, (readings, None, ()))
         matches = [m for r in readings for m in r.matches]
         top = max(m.weight for m in matches)
         best = [m for m in matches if m.weight == top]

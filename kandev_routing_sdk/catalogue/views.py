@@ -159,8 +159,8 @@ def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False, docu
         signal = signal.model_copy(update={"http_status": evidence.http_status})
     text, data, phase = signal.text or "", signal.data, signal.phase or evidence.phase
     if not documents and data is None and not signal.headers and not text.startswith("HTTP/"):
-        # by place: several times as fast as by name
-        return View(
+        # the way of nearly all signals: a named tuple without its own constructor takes half the time
+        fields = (
             signal,
             evidence.family,
             channel,
@@ -171,6 +171,7 @@ def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False, docu
             _NO_HEADERS,
             synthetic,
         )
+        return tuple.__new__(View, fields)
     if data is not None or documents:
         text = _utf8(text)
     words, found, headers = text, _NO_DOCUMENTS, _NO_HEADERS
