@@ -129,8 +129,8 @@ class Matcher:
             hits = [r for r in hits if _in_own_words(r, view.text)]
         if _STATUS in marks:
             view = view.with_status()
-        if view.structured:
-            hits += self._fields.matching(view, foreign=False)
+        if view.structured and (fields := self._fields.matching(view, foreign=False)) and _is_own_document(view):
+            hits += fields
         if view.proves_nothing:
             hits = [r for r in hits if not r.authorises]
         interim = _INTERIM in marks or any(_interim_document(d) for d in view.documents)
@@ -175,8 +175,8 @@ class ForeignLines:
         opened = 0
         for n, line in enumerate(lines):
             here = found.get(n, ())
-            if here or opened > 0:
-                # a body that such a line opens is theirs until it is closed
+            if here or opened > 0 or (n - 1 in gone and line[:1].isspace() and not line.isspace()):
+                # a body that such a line opens is theirs until it is closed, and so are the lines that are indented below it
                 opened = max(opened, 0) + line.count("{") - line.count("}")
                 gone.add(n)
             if any(r.wide for r in here):
@@ -204,6 +204,12 @@ def says(rule: Rule, text: str) -> bool:
     """Whether the words of ``rule`` are somewhere in ``text``, whosever they are."""
     patterns = _patterns(rule)
     return bool(patterns) and compile_any(patterns).search(text) is not None
+
+
+def _is_own_document(view: View) -> bool:
+    """Whether what is printed as JSON on standard error stands in a line that is the agent's own: every program logs JSON."""
+    printed = view.channel is _STDERR and bool(view.documents) and view.signal.data is None
+    return not printed or in_own_words(view.text, lambda block: "{" in block, bare=True)
 
 
 def _in_own_words(rule: Rule, text: str) -> bool:

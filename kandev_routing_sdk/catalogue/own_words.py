@@ -39,6 +39,10 @@ _OWN: Final = (
     # a status in front of a body
     r"^\W*(?:error:? |http(?:error)?:? |(?:invalid )?status(?: code)?:? )*[45]\d\d:? \{",
     r"^\W*[45]\d\d (?-i:[A-Z]+(?:_[A-Z]+)+)\b|\bno (?:\w+ )?models? available\b",
+    # the types of the vendors' errors
+    r"[\"'](?:overloaded_error|rate_limit_error|authentication_error|invalid_request_error|permission_error|not_found_error)[\"']",
+    r"[\"'](?:api_error|insufficient_quota|usage_limit_reached|rate_limit_exceeded|context_length_exceeded|model_not_found)[\"']",
+    r"\bmodel [\"'`]\S+[\"'`] not found\b",
     r"\berror,? (?:status )?code:? [45]\d\d\b|\binvalid status code [45]\d\d\b",
     _LABEL + rf"(?:{'|'.join(_ADDRESSED)})\b",
 )
