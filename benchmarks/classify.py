@@ -31,7 +31,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from benchmarks import texts
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.catalogue.patterns import MAX_MEMORY, exact_to_re2, to_re2
-from kandev_routing_sdk.catalogue.rules import Rule, RuleSource, neutral_source
+from kandev_routing_sdk.catalogue.rules import Rule, RuleSource, neutral_sources
 from kandev_routing_sdk.catalogue.views import views_of
 from kandev_routing_sdk.evidence.model import Evidence, Signal
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
@@ -70,7 +70,7 @@ def shipped() -> Catalogue:
     names = ("claude", "codex", "opencode")
     files = [ROOT / "adapters" / n / f"kandev_routing_{n}" / "rules.toml" for n in names]
     return Catalogue.load(
-        [neutral_source(), *(RuleSource(name=p.parts[-2], text=p.read_text("utf-8")) for p in files)], verify=False
+        [*neutral_sources(), *(RuleSource(name=p.parts[-2], text=p.read_text("utf-8")) for p in files)], verify=False
     )
 
 

@@ -16,7 +16,7 @@ from pydantic import SecretBytes
 
 from kandev_routing_sdk.binding import InstallationKey
 from kandev_routing_sdk.catalogue.classify import Catalogue
-from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_source
+from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_sources
 from kandev_routing_sdk.circuits import Circuit, make_due, reset
 from kandev_routing_sdk.clock import Clock, IdSource, SystemClock, SystemIds
 from kandev_routing_sdk.conductor import Engine, Tell, survey
@@ -266,7 +266,7 @@ def load_rules(
     """
     registry = load_registry(adapters, entry_points_too=plugins)
     sound, broken = dict(registry.adapters), list(registry.broken)
-    sources = [neutral_source()]
+    sources = [*neutral_sources()]
     for family, adapter in sorted(registry.adapters.items(), key=lambda item: (not _is_shipped(item[1]), item[0])):
         try:
             own = [RuleSource(name=text.name, text=text.text) for text in adapter.rules()]

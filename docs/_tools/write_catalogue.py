@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from kandev_routing_sdk.catalogue.reference import render
-from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_source, read_source
+from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_sources, read_source
 from kandev_routing_sdk.catalogue.wire import evidence_schema, result_schema
 
 ROOT: Final = Path(__file__).parents[2]
@@ -23,7 +23,7 @@ def shipped_sources() -> list[RuleSource]:
     """Return the rule files of this repository."""
     paths = [ROOT / "adapters" / name / f"kandev_routing_{name}" / "rules.toml" for name in ADAPTERS]
     adapters = [RuleSource(name=f"kandev_routing_{p.parts[-3]}/rules.toml", text=p.read_text("utf-8")) for p in paths]
-    return [neutral_source(), *adapters]
+    return [*neutral_sources(), *adapters]
 
 
 def pages() -> dict[Path, str]:

@@ -213,10 +213,11 @@ class RuleFile:
     """What the catalogue version is a hash of: everything that decides, without fixtures."""
 
 
-def neutral_source() -> RuleSource:
-    """Return the rules that hold for every agent."""
-    text = files("kandev_routing_sdk.catalogue").joinpath("neutral.toml").read_text(encoding="utf-8")
-    return RuleSource(name="neutral.toml", text=text)
+def neutral_sources() -> tuple[RuleSource, ...]:
+    """Return the rule files that hold for every agent."""
+    folder = files("kandev_routing_sdk.catalogue").joinpath("neutral")
+    found = sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)
+    return tuple(RuleSource(name=f"neutral/{f.name}", text=f.read_text(encoding="utf-8")) for f in found)
 
 
 def read_source(source: RuleSource) -> RuleFile:

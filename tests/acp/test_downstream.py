@@ -16,7 +16,7 @@ import pytest
 
 from kandev_routing_sdk.acp import AcpDownstream
 from kandev_routing_sdk.catalogue.classify import Catalogue
-from kandev_routing_sdk.catalogue.rules import neutral_source
+from kandev_routing_sdk.catalogue.rules import neutral_sources
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.evidence.updates import CapabilitiesUpdate, ToolCall
 from kandev_routing_sdk.process.group import read_stat
@@ -628,5 +628,5 @@ async def test_a_setting_that_is_refused_is_named(
     report = await driven.run()
     assert (AttemptOutcome.FAILED, Delivery.NOT_SENT) == (report.outcome, report.effects.delivery)
     assert {"setting": setting} == report.evidence.signals[-1].data
-    found = Catalogue.load([neutral_source()]).classify(report.evidence)
+    found = Catalogue.load(neutral_sources()).classify(report.evidence)
     assert (code, None) == (found.code, found.automatic_refusal(report.effects))

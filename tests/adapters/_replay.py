@@ -15,7 +15,7 @@ from kandev_routing_opencode import OpenCodeAdapter
 from kandev_routing_sdk.acp.early import EarlyTurn
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.catalogue.classify import Catalogue
-from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_source
+from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_sources
 from kandev_routing_sdk.errors import ExecutableNotFound
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord, TurnReport
@@ -68,7 +68,7 @@ def extractor_of(record: dict[str, Any]) -> Extractor:
 def full_catalogue() -> Catalogue:
     """The neutral rules and those of all adapters."""
     own = [RuleSource(name=r.name, text=r.text) for a in ADAPTERS.values() for r in a.rules()]
-    return Catalogue.load([neutral_source(), *own], verify=False)
+    return Catalogue.load([*neutral_sources(), *own], verify=False)
 
 
 def expectations() -> dict[str, dict[str, Any]]:

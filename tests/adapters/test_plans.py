@@ -14,7 +14,7 @@ import kandev_routing_codex
 import kandev_routing_opencode
 from kandev_routing_codex.zone import local_zone
 from kandev_routing_sdk.catalogue.classify import Catalogue
-from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_source
+from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_sources
 from kandev_routing_sdk.errors import ExecutableNotFound, LaunchError
 from kandev_routing_sdk.profiles import ConcreteProfile
 from kandev_routing_sdk.types import Transport
@@ -339,5 +339,5 @@ def test_each_distribution_offers_its_family() -> None:
 
 def test_the_rules_of_all_families_load_together_with_their_fixtures() -> None:
     own = [RuleSource(name=r.name, text=r.text) for adapter in ADAPTERS.values() for r in adapter.rules()]
-    catalogue = Catalogue.load([neutral_source(), *own], verify=True)
+    catalogue = Catalogue.load([*neutral_sources(), *own], verify=True)
     assert {*FAMILIES} <= {rule.id.partition(".")[0] for rule in catalogue.rules}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.catalogue.classify import Catalogue
-from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_source
+from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_sources
 from kandev_routing_sdk.evidence.model import Evidence, Signal
 
 ROOT = Path(__file__).parents[2]
@@ -18,7 +18,7 @@ CORPUS = ROOT / "tests" / "data" / "corpus-dev.jsonl"
 def sources() -> list[RuleSource]:
     names = ("claude", "codex", "opencode")
     paths = [ROOT / "adapters" / n / f"kandev_routing_{n}" / "rules.toml" for n in names]
-    return [neutral_source(), *(RuleSource(name=p.parts[-2], text=p.read_text("utf-8")) for p in paths)]
+    return [*neutral_sources(), *(RuleSource(name=p.parts[-2], text=p.read_text("utf-8")) for p in paths)]
 
 
 @cache

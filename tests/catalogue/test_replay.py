@@ -10,13 +10,13 @@ import pytest
 from kandev_routing_sdk.catalogue.classification import HintProvenance
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.catalogue.replay import Change, changes, replay
-from kandev_routing_sdk.catalogue.rules import neutral_source
+from kandev_routing_sdk.catalogue.rules import neutral_sources
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
 from kandev_routing_sdk.evidence.model import Effects, Evidence, Signal
 from kandev_routing_sdk.types import Channel, Code, Confidence, Delivery, ErrorClass, Phase, Scope
 from tests.store._values import NOW, classification
 
-CATALOGUE = Catalogue.load([neutral_source()], verify=False)
+CATALOGUE = Catalogue.load(neutral_sources(), verify=False)
 CLEAN = Effects(delivery=Delivery.ACKNOWLEDGED, complete=True)
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from kandev_routing_sdk.catalogue.classify import Catalogue
-from kandev_routing_sdk.catalogue.rules import FIXTURE_KINDS, Rank, RuleSource, neutral_source, read_source
+from kandev_routing_sdk.catalogue.rules import FIXTURE_KINDS, Rank, RuleSource, neutral_sources, read_source
 from kandev_routing_sdk.errors import CatalogueError
 from tests.catalogue._shipped import sources
 
@@ -53,8 +53,8 @@ def test_every_shipped_fixture_holds() -> None:
 @pytest.mark.parametrize("only", sources(), ids=lambda s: s.name)
 def test_each_shipped_file_holds_beside_the_neutral_one(only: RuleSource) -> None:
     """An installation may have any subset of the adapters."""
-    neutral = neutral_source()
-    load(neutral, *([only] if only.name != neutral.name else []))
+    neutral = neutral_sources()
+    load(*neutral, *([only] if only not in neutral else []))
 
 
 def test_a_small_file_loads() -> None:
@@ -184,9 +184,7 @@ def test_the_version_is_a_hash_of_what_decides() -> None:
 def test_shipped_ids_name_their_file() -> None:
     """A rule id begins with the name of who ships it, so that ids of adapters cannot collide."""
     for shipped_source in sources():
-        prefix = {"neutral.toml": "neutral"}.get(
-            shipped_source.name, shipped_source.name.removeprefix("kandev_routing_")
-        )
+        prefix = shipped_source.name.partition("/")[0].removeprefix("kandev_routing_")
         assert {prefix} == {r.id.split(".")[0] for r in read_source(shipped_source).rules}
 
 

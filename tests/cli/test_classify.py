@@ -242,7 +242,7 @@ BROKEN_RULES = {
     ),
     "an id twice": (
         OWN_RULE.replace("own.biscuits.1", "neutral.quota.field.1").encode(),
-        "own.toml: rule neutral.quota.field.1 exists already in neutral.toml",
+        "own.toml: rule neutral.quota.field.1 exists already in neutral/accounts.toml",
     ),
     "no RE2": (OWN_RULE.replace('out of biscuits"]\npos', '(?=x)"]\npos').encode(), "own.toml: rule own.biscuits.1: the pattern"),
 }  # fmt: skip

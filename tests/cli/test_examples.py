@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kandev_routing_sdk.catalogue.classify import Catalogue
-from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_source
+from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_sources
 from kandev_routing_sdk.settings import load_settings
 from kandev_routing_sdk.testing import ScriptBuilder
 from tests.cli._world import Ran, World
@@ -109,4 +109,4 @@ def test_the_adapters_rules_hold_their_fixtures(world: World, monkeypatch: pytes
 
     module = importlib.import_module("adapter_minimal")
     sources = [RuleSource(name=r.name, text=r.text) for r in module.MinimalAdapter().rules()]
-    assert Catalogue.load([neutral_source(), *sources], verify=True).rules
+    assert Catalogue.load([*neutral_sources(), *sources], verify=True).rules

@@ -14,7 +14,7 @@ import pytest
 from kandev_routing_sdk.acp import AcpDownstream
 from kandev_routing_sdk.binding import CredentialBindingDescriptor
 from kandev_routing_sdk.catalogue.classify import Catalogue
-from kandev_routing_sdk.catalogue.rules import neutral_source
+from kandev_routing_sdk.catalogue.rules import neutral_sources
 from kandev_routing_sdk.errors import ExecutableNotFound
 from kandev_routing_sdk.evidence.model import Evidence
 from kandev_routing_sdk.profiles import ConcreteProfile
@@ -188,19 +188,19 @@ async def test_its_failures_are_known_to_the_neutral_rules(
     tmp_path: Path, name: str, code: Code, transport: Transport
 ) -> None:
     evidence = await evidence_of(tmp_path, getattr(ScriptBuilder(), name)(), transport)
-    found = Catalogue.load([neutral_source()], verify=False).classify(evidence)
+    found = Catalogue.load(neutral_sources(), verify=False).classify(evidence)
     assert (code, Confidence.HIGH) == (found.code, found.confidence)
 
 
 async def test_a_puzzling_failure_is_not(tmp_path: Path) -> None:
     evidence = await evidence_of(tmp_path, ScriptBuilder().fail_puzzling(), Transport.ACP)
-    found = Catalogue.load([neutral_source()], verify=False).classify(evidence)
+    found = Catalogue.load(neutral_sources(), verify=False).classify(evidence)
     assert (ErrorClass.UNCLASSIFIED, None) == (found.error_class, found.classifier_rule)
 
 
 @pytest.mark.parametrize("transport", [Transport.ACP, Transport.HEADLESS])
 async def test_its_hints_are_understood(tmp_path: Path, transport: Transport) -> None:
-    catalogue = Catalogue.load([neutral_source()], verify=False)
+    catalogue = Catalogue.load(neutral_sources(), verify=False)
     throttled = catalogue.classify(await evidence_of(tmp_path / "1", ScriptBuilder().fail_rate_limited(30), transport))
     assert timedelta(seconds=30) == throttled.retry_after
     used_up = catalogue.classify(await evidence_of(tmp_path / "2", ScriptBuilder().fail_quota(3600), transport))
@@ -221,5 +221,5 @@ async def test_its_exits_before_the_handshake_are_known(tmp_path: Path, start: S
     agent = ScriptedAgent(tmp_path / "a")
     agent.at("start", start)
     report = await drive(make_plan(agent), drives=AcpDownstream).run()
-    found = Catalogue.load([neutral_source()], verify=False).classify(report.evidence)
+    found = Catalogue.load(neutral_sources(), verify=False).classify(report.evidence)
     assert (code, Delivery.NOT_SENT) == (found.code, report.effects.delivery)

@@ -11,7 +11,7 @@ from kandev_routing_opencode import kandev_routing_adapters
 from kandev_routing_opencode.config import INLINE
 from kandev_routing_opencode.extractor import OpenCodeExtractor
 from kandev_routing_sdk.catalogue.classify import Catalogue
-from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_source
+from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_sources
 from kandev_routing_sdk.errors import ExecutableNotFound, LaunchError
 from kandev_routing_sdk.profiles import ConcreteProfile
 from kandev_routing_sdk.spec import LaunchPlan
@@ -280,5 +280,5 @@ def test_the_distribution_offers_its_family() -> None:
 
 def test_the_rules_load_with_their_fixtures() -> None:
     own = [RuleSource(name=rules.name, text=rules.text) for rules in ADAPTER.rules()]
-    catalogue = Catalogue.load([neutral_source(), *own], verify=True)
+    catalogue = Catalogue.load([*neutral_sources(), *own], verify=True)
     assert any(rule.id.startswith("opencode.") for rule in catalogue.rules)
