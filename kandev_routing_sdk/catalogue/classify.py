@@ -38,6 +38,8 @@ _UNCLASSIFIED: Final = ErrorClass.UNCLASSIFIED
 _OF_PROVIDER: Final = Mark.PROVIDER
 _FOREIGN: Final = Rank.FOREIGN
 _ERROR_STATUS: Final = 400
+_SHOWN_LINES: Final = 3
+"""Of the lines of standard error: the one that decided and the next ones, or the last ones."""
 _LEAD: Final = 512
 """Characters of one endless line that an excerpt shows before the words that decided."""
 
@@ -154,9 +156,11 @@ class Catalogue:
         words = clean(words)
         if not words or words.isspace():
             return None
-        if len(words) > MAX_EXCERPT_BYTES and rule is not None:
+        if (view.joined or len(words) > MAX_EXCERPT_BYTES) and rule is not None:
             at = self._matcher.where(rule, words)
             words = words[max(words.rfind("\n", 0, at) + 1, at - _LEAD) :]
+        if view.joined:
+            words = "\n".join(words.splitlines()[:_SHOWN_LINES] if rule else words.splitlines()[-_SHOWN_LINES:])
         if words.isascii():
             return words if len(words) <= MAX_EXCERPT_BYTES else words[:MAX_EXCERPT_BYTES]
         return words if _fits(words) else excerpt(words, MAX_EXCERPT_BYTES)

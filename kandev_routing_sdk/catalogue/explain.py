@@ -75,10 +75,11 @@ def _verdict(rule: Rule, judgement: Judgement) -> RuleVerdict:
     return RuleVerdict(rule.id, "outranked", f"says {rule.code}; {winner.rule.id} {reason}")
 
 
-def _lost_to(mine: tuple[bool, bool, int, int], best: tuple[bool, bool, int, int]) -> str:
+def _lost_to(mine: tuple[bool, bool, bool, int, int], best: tuple[bool, bool, bool, int, int]) -> str:
     words = (
         "reads the runtime's own words, this one says that they are somebody else's",
         "is about the end, this one about a try that the agent itself repeated",
+        "is what the runtime says of its request, this one only what stands beside it",
         "is of a higher rank",
         "has a higher priority",
     )

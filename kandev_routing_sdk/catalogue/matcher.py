@@ -18,6 +18,8 @@ from kandev_routing_sdk.types import Channel
 _OURS: Final = "the catalogue"
 _NOTHING: Final[Sequence[int]] = ()
 _LINES_AT_ONCE: Final = 32
+_LONGEST_BODY: Final = 40
+"""Lines that a line of somebody else's may open below it."""
 _ABOVE, _BELOW = 1, 4
 """Lines around one of a `wide` rule that are somebody else's, too."""
 _WHOLE_TEXT: Final = re.compile(r"\\[Az]|\(\?[a-z]*-[a-z]*m")
@@ -58,9 +60,15 @@ class Match:
     """The agent was still trying: what it said at its end counts more."""
 
     @property
-    def weight(self) -> tuple[bool, bool, int, int]:
-        """What decides between matches, most important first. Equal weights that disagree are a conflict (R-CLS-3)."""
-        return (self.rule.rank is not Rank.FOREIGN, not self.interim, self.rule.rank, self.rule.priority)
+    def weight(self) -> tuple[bool, bool, bool, int, int]:
+        """What decides between matches, most important first. Equal weights that disagree are a conflict (R-CLS-3).
+
+        What the runtime says of its request comes before a line of standard error, which may be anybody's, and before what was
+        only seen from outside.
+        """
+        view, rule = self.view, self.rule
+        said = not view.synthetic and view.channel is not _STDERR and view.channel is not _EXIT
+        return (rule.rank is not Rank.FOREIGN, not self.interim, said, rule.rank, rule.priority)
 
 
 class Reading(NamedTuple):
@@ -172,11 +180,12 @@ class ForeignLines:
         lines = view.text.splitlines()
         found = dict(self._found(lines, view))
         gone: set[int] = set()
-        opened = 0
+        opened = left = 0
         for n, line in enumerate(lines):
             here = found.get(n, ())
-            if here or opened > 0 or (n - 1 in gone and line[:1].isspace() and not line.isspace()):
-                # a body that such a line opens is theirs until it is closed, and so are the lines that are indented below it
+            left = _LONGEST_BODY if here else left - 1
+            # a body that such a line opens is theirs until it is closed, and so are the lines that are indented below it
+            if here or (left > 0 and (opened > 0 or (n - 1 in gone and line[:1].isspace() and not line.isspace()))):
                 opened = max(opened, 0) + line.count("{") - line.count("}")
                 gone.add(n)
             if any(r.wide for r in here):

@@ -22,6 +22,8 @@ _HTTP: Final = Channel.HTTP
 _TOOL_RUNS: Final = Phase.TOOL_EXECUTION
 _ENDS: Final = Phase.SHUTDOWN
 _MAX_DOCUMENTS: Final = 16
+_MAX_JOINED: Final = 64
+"""Documents in the lines of standard error together."""
 _MAX_ATTEMPTS: Final = 8
 """How many opening brackets of a text are tried as the start of a document."""
 _MAX_LEAVES: Final = 32
@@ -74,6 +76,7 @@ _STATUS_PATHS: Final = (
     ("error", "code"),
     ("error", "status"),
 )
+_INTERIM: Final = re2.compile(r"(?i)^\W*(?:reconnecting|retrying)\b")
 _HEADER_LINE: Final = re2.compile(r"(?m)^([A-Za-z][A-Za-z0-9-]{1,63}):[ \t]*(\S.*?)[ \t\r]*$")
 _BLOCK_START: Final = re2.compile(r"^HTTP/[\d.]+ \d{3}")
 
@@ -89,6 +92,8 @@ class View(NamedTuple):
     documents: tuple[JsonValue, ...]
     status: int | None
     headers: Mapping[str, str]
+    joined: bool = False
+    """Several lines of standard error, each a signal of its own: what stands around a line says whose it is."""
     synthetic: bool = False
     """Made from the envelope's own status and exit, not a signal that somebody sent."""
 
@@ -104,13 +109,19 @@ class View(NamedTuple):
         """Return the view with the documents in its words, which :func:`views_of` may have left out."""
         if self.signal.data is not None or "{" not in self.text:
             return self
-        documents = _documents_of(self.signal, self.text)
+        documents = self._documents(self.text)
         return self._replace(documents=documents, status=_status(self.signal, documents)) if documents else self
 
     def with_words(self, text: str, *, documents: bool = True) -> View:
         """Return the view with fewer words: documents, status and headers that stood in the others are gone too."""
-        left = _documents_of(self.signal, text if documents else "")
+        left = self._documents(text if documents else "")
         return self._replace(text=text, documents=left, status=_status(self.signal, left))
+
+    def _documents(self, text: str) -> tuple[JsonValue, ...]:
+        if not self.joined:
+            return _documents_of(self.signal, text)
+        lines = (line for line in text.splitlines() if "{" in line)
+        return tuple(islice((d for line in lines for d in _documents_of(self.signal, line)), _MAX_JOINED))
 
     @property
     def proves_nothing(self) -> bool:
@@ -140,9 +151,42 @@ def views_of(evidence: Evidence, *, documents: bool = True) -> list[View]:
             are words made well-formed then, which the first pass over them finds out for nothing.
     """
     views = [view_of(s, evidence, documents=documents) for s in evidence.signals if not is_content(s)]
+    if len(views) > 1:
+        views = list(_with_lines_joined(views))
     if evidence.http_status is not None or evidence.exit_code is not None or evidence.exit_signal is not None:
         views += [view_of(s, evidence, synthetic=True) for s in _envelope(evidence)]
     return views
+
+
+def _with_lines_joined(views: Sequence[View]) -> Iterator[View]:
+    """Yield ``views`` with the plain lines of standard error of each phase in one, where the last of them stands.
+
+    Agents' standard error comes line by line, and what stands around a line says whose it is.
+    """
+    lines: dict[Phase, list[View]] = {}
+    for view in views:
+        if _is_plain_line(view):
+            lines.setdefault(view.phase, []).append(view)
+    for view in views:
+        if not _is_plain_line(view):
+            yield view
+        elif view is (of_phase := lines[view.phase])[-1]:
+            text = "\n".join(v.text for v in of_phase)
+            joined = view._replace(text=text, joined=True) if len(of_phase) > 1 else view
+            yield joined.with_documents() if view.documents or any(v.documents for v in of_phase) else joined
+
+
+def _is_plain_line(view: View) -> bool:
+    """Whether it is a line of standard error with nothing but words, and not about a try that the agent repeats by itself."""
+    signal = view.signal
+    return (
+        view.channel is _STDERR
+        and signal.data is None
+        and not signal.headers
+        and signal.code is None
+        and signal.http_status is None
+        and _INTERIM.search(view.text) is None
+    )
 
 
 def is_content(signal: Signal) -> bool:
@@ -169,6 +213,7 @@ def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False, docu
             _NO_DOCUMENTS,
             signal.http_status,
             _NO_HEADERS,
+            False,
             synthetic,
         )
         return tuple.__new__(View, fields)
@@ -185,7 +230,7 @@ def view_of(signal: Signal, evidence: Evidence, *, synthetic: bool = False, docu
     if text.startswith("HTTP/"):
         headers = {**headers, **_printed_headers(_utf8(text))}
     status = _status(signal, found) if found else signal.http_status
-    return View(signal, evidence.family, channel, phase, words, found, status, headers, synthetic)
+    return View(signal, evidence.family, channel, phase, words, found, status, headers, False, synthetic)
 
 
 def _printed_headers(text: str) -> dict[str, str]:

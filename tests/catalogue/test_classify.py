@@ -549,3 +549,38 @@ def test_a_line_of_standard_error_does_not_speak_for_a_request_that_failed_other
     assert (Code.QUOTA_LIMITED, Confidence.MEDIUM) == (beside.code, beside.confidence)
     seen = Effects(delivery=Delivery.ACKNOWLEDGED, complete=True)
     assert beside.automatic_refusal(seen) is not None
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        (["snyk: testing", "You have reached your monthly usage limit"], Code.AGENT_RUNTIME_ERROR),
+        (["Logs of vercel deployment:", "rate limit exceeded"], Code.AGENT_RUNTIME_ERROR),
+        (["MCP server log {", "  msg: rate limit exceeded", "  more: token expired", "}"], Code.AGENT_RUNTIME_ERROR),
+        (["compiling", LIMIT, "done"], Code.QUOTA_LIMITED),
+        (["Model call failed:", "too many requests"], Code.RATE_LIMITED),
+    ],
+)
+def test_standard_error_is_read_as_it_was_printed(lines: list[str], code: Code) -> None:
+    """Line by line, as agents' processes give it, or in one piece: what stands around a line says whose it is (R-EVI-6)."""
+    assert code == said("\n".join(lines), "stderr").code
+    assert code == classify(*({"channel": "stderr", "text": line} for line in lines)).code
+
+
+@pytest.mark.parametrize(
+    "line", ["token expired", "Not logged in", "You've reached your monthly usage limit.", "Model not found: x"]
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_what_the_runtime_says_of_its_request_comes_first(line: str, first: bool) -> None:
+    """R-CLS-3: a line of standard error changes neither the cause nor whom it hits."""
+    request = {"channel": "stdout_event", "text": "API Error: 500", "http_status": 500}
+    beside = {"channel": "stderr", "text": line}
+    found = classify(*([beside, request] if first else [request, beside]))
+    assert (Code.PROVIDER_UNAVAILABLE, "API Error: 500") == (found.code, found.safe_excerpt)
+
+
+def test_the_line_that_decided_is_shown() -> None:
+    """Of all that stood on standard error."""
+    lines = [f"compiling {n}" for n in range(50)] + [LIMIT] + [f"linking {n}" for n in range(50)]
+    found = classify(*({"channel": "stderr", "text": line} for line in lines))
+    assert f"{LIMIT}\nlinking 0\nlinking 1" == found.safe_excerpt
