@@ -148,7 +148,10 @@ def _harmless_events(record: Record) -> Record:
              "rateLimitType": "seven_day", "utilization": 0.91}},
             {"type": "keep_alive"},
             {"type": "system", "subtype": "status", "status": None},
-            {"type": "system", "subtype": "hook_started", "hook_name": "Stop"},
+            {"type": "system", "subtype": "hook_started", "hook_name": "SessionStart:startup", "hook_event": "SessionStart"},
+            {"type": "user", "message": {"role": "user", "content": "Say hello."}, "parent_tool_use_id": None, "isReplay": True},
+            {"type": "user", "message": {"role": "user", "content": [{"type": "text", "text": "Say hello."}]}, "isReplay": True},
+            {"type": "system", "subtype": "hook_response", "hook_event": "StopFailure", "exit_code": 0},
         ]  # fmt: skip
     else:
         more = [

@@ -6,14 +6,22 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from kandev_routing_claude.failure import Verdict, as_dict, as_dicts, as_int, as_str, never_connected, spoken_by_runtime
+from kandev_routing_claude.failure import (
+    Event,
+    Verdict,
+    as_dict,
+    as_dicts,
+    as_int,
+    as_str,
+    never_connected,
+    spoken_by_runtime,
+)
 from kandev_routing_claude.held import Held, HeldMessage
+from kandev_routing_claude.signs import is_quiet, note_denials, note_user, result_tells_of_work
 from kandev_routing_claude.stderr import worth_keeping
 from kandev_routing_claude.watch import (
-    Event,
     FailureWatch,
     is_notice,
-    note_denials,
     notice_text,
     result_failed,
     result_text,
@@ -148,6 +156,12 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
             case "system" if event.get("subtype") == "api_retry":
                 self.answer.retry()
                 self._watch.api_retry(event, turn)
+            case "system" if event.get("subtype") != "init" and not is_quiet(event):
+                turn.incomplete()
+            case "user":
+                note_user(event, turn)
+            case "stream_event":
+                self._begin()
             case "assistant":
                 self._assistant(event, turn)
             case "rate_limit_event":
@@ -188,6 +202,7 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         used = tokens(as_dict(event.get("usage")))
         if sum(used):
             turn.usage(*used)
+        if result_tells_of_work(event, alone=False):
             self._begin()
         note_denials(event, turn)
         if not result_failed(event):

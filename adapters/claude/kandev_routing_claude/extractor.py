@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kandev_routing_claude.failure import Verdict, as_dict, as_dicts, as_str, spoken_by_runtime
+from kandev_routing_claude.failure import Event, Verdict, as_dict, as_dicts, as_str, spoken_by_runtime
+from kandev_routing_claude.signs import TOOL_USES, is_quiet, note_denials, note_user, result_tells_of_work
 from kandev_routing_claude.text import AnswerText
 from kandev_routing_claude.watch import (
-    Event,
     FailureWatch,
     is_notice,
-    note_denials,
     result_failed,
     result_text,
     tokens,
@@ -27,19 +26,8 @@ from kandev_routing_sdk.spec import (
     json_event,
 )
 
-_OF_THE_SESSION: Final = frozenset(
-    {"status", "compact_boundary", "hook_started", "hook_progress", "hook_response", "model_fallback", "informational"}
-)
-"""Events of the ``system`` that tell of no work."""
-_TOOL_HOOKS: Final = frozenset({"PreToolUse", "PostToolUse", "PostToolUseFailure"})
-_TOOL_USES: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _QUIET_DELTAS: Final = frozenset({"input_json_delta", "signature_delta", "citations_delta", "compaction_delta"})
-_HARMLESS: Final = frozenset({"auth_status", "control_response", "keep_alive", "prompt_suggestion"})
-
-
-def _hook_of(event: Event) -> str:
-    """The moment that a hook ran at: ``PreToolUse`` of ``PreToolUse:Bash``."""
-    return (as_str(event.get("hook_event")) or as_str(event.get("hook_name")) or "").partition(":")[0]
+_HARMLESS: Final = frozenset({"auth_status", "control_response", "keep_alive"})
 
 
 class ClaudeExtractor:
@@ -63,6 +51,7 @@ class ClaudeExtractor:
             "stream_event": self._stream_event,
             "rate_limit_event": self._rate_limit,
             "result": self._result,
+            "prompt_suggestion": self._suggestion,
         }
 
     def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
@@ -108,15 +97,17 @@ class ClaudeExtractor:
                     turn.session(session, as_str(event.get("model")))
             case "api_retry":
                 self._watch.api_retry(event, turn)
-            case subtype if subtype not in _OF_THE_SESSION or _hook_of(event) in _TOOL_HOOKS:
+            case _ if not is_quiet(event):
                 turn.incomplete()  # a task of its own, a hook of a tool, or an event of a newer Claude
 
     def _assistant(self, event: Event, turn: TurnRecord) -> None:
+        parent = as_str(event.get("parent_tool_use_id"))
         if is_notice(event):
+            if parent is not None:
+                self._tool(turn, parent, "subagent")  # it is a subagent's request that failed
             self._watch.notice(event, turn)
             return
         message = as_dict(event.get("message"))
-        parent = as_str(event.get("parent_tool_use_id"))
         self._answered(turn)
         if parent is not None:
             self._tool(turn, parent, "subagent")
@@ -126,10 +117,8 @@ class ClaudeExtractor:
             self._block(block, turn, whole=True, subagent=parent is not None)
 
     def _user(self, event: Event, turn: TurnRecord) -> None:
-        for block in as_dicts(as_dict(event.get("message")).get("content")):
-            if block.get("type") == "tool_result":
-                self._visible = True
-                turn.tool_result(as_str(block.get("tool_use_id")) or "", ok=block.get("is_error") is not True)
+        worked = note_user(event, turn)
+        self._visible = self._visible or worked
 
     def _stream_event(self, event: Event, turn: TurnRecord) -> None:
         self._opened = True  # there is a stream, so a response had begun, whatever this is
@@ -151,7 +140,7 @@ class ClaudeExtractor:
 
     def _block(self, block: Event, turn: TurnRecord, *, whole: bool, subagent: bool) -> None:
         kind = as_str(block.get("type")) or ""
-        if kind in _TOOL_USES:
+        if kind in TOOL_USES:
             self._tool(turn, as_str(block.get("id")) or "", as_str(block.get("name")) or kind)
         elif kind.endswith("_tool_result"):
             self._visible = True
@@ -188,6 +177,10 @@ class ClaudeExtractor:
     def _rate_limit(self, event: Event, turn: TurnRecord) -> None:
         self._watch.rate_limit(as_dict(event.get("rate_limit_info")), turn)
 
+    def _suggestion(self, event: Event, turn: TurnRecord) -> None:
+        del event
+        self._answered(turn)  # what the user may say next is thought up after an answer
+
     def _result(self, event: Event, turn: TurnRecord) -> None:
         if session := as_str(event.get("session_id")):
             turn.session(session)
@@ -207,7 +200,7 @@ class ClaudeExtractor:
             return
         self._failed = True
         verdict = self._watch.result(event, turn)
-        self._judge_observation(turn, verdict, used=sum(used) > 0)
+        self._judge_observation(turn, verdict, used=sum(used) > 0 or result_tells_of_work(event, alone=True))
         turn.failed(as_str(event.get("terminal_reason")) or stop or as_str(event.get("subtype")))
 
     def _exited(self, turn: TurnRecord) -> None:

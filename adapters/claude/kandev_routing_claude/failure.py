@@ -9,6 +9,8 @@ from typing import Final
 
 from kandev_routing_sdk.spec import JsonValue
 
+Event = Mapping[str, JsonValue]
+
 NOTICE_FIELDS: Final = ("error", "api_error", "api_error_status", "api_error_type")
 RESULT_FIELDS: Final = ("type", "is_error", "subtype", "terminal_reason", *NOTICE_FIELDS[1:], "error", "result")
 

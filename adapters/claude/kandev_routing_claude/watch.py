@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from kandev_routing_claude.failure import (
     NOTICE_FIELDS,
     RESULT_FIELDS,
+    Event,
     Verdict,
     as_dict,
     as_dicts,
@@ -15,11 +15,11 @@ from kandev_routing_claude.failure import (
     as_list,
     as_str,
     picked,
+    spoken_by_runtime,
     verdict_of,
 )
+from kandev_routing_claude.signs import note_blocks
 from kandev_routing_sdk.spec import Channel, JsonValue, Signal, TurnRecord
-
-Event = Mapping[str, JsonValue]
 
 SYNTHETIC: Final = "<synthetic>"
 """The model of what the runtime says in place of an answer."""
@@ -33,6 +33,8 @@ class FailureWatch:
         """What the runtime said in place of an answer."""
         self.unsure = False
         """Whether a try of a request may have ended inside a response."""
+        self._unlabelled: list[str] = []
+        """What the runtime said without calling it an error."""
         self._retry: Signal | None = None
         """The last retry that nothing has answered yet: evidence, unless the turn recovers."""
 
@@ -62,8 +64,10 @@ class FailureWatch:
         """The runtime's text in place of an answer: never output."""
         text = notice_text(event)
         turn.notice(text)
+        note_blocks(event, turn)
         data = picked(event, NOTICE_FIELDS)
         if not data and event.get("is_api_error_message") is not True:
+            self._unlabelled.append(text)
             return
         self.verdict = verdict_of(event, text)
         self.failed_with(self.verdict.status, turn)
@@ -83,6 +87,8 @@ class FailureWatch:
         verdict = verdict_of(event, text)
         self.failed_with(verdict.status, turn)
         turn.acknowledged()
+        # words in place of an answer that tell of no failure may tell of something done
+        self.unsure |= any(said and said != text and not spoken_by_runtime(said) for said in self._unlabelled)
         data = picked(event, RESULT_FIELDS) | ({"stop_reason": stop} if stop == "refusal" else {})
         turn.signal(Signal(channel=Channel.STDOUT_EVENT, text=text, data=data, http_status=verdict.status))
         return self.verdict or verdict
@@ -123,10 +129,3 @@ def tokens(usage: Event) -> tuple[int, int]:
     """Tokens in, cached ones included, and out."""
     names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     return sum(as_int(usage.get(name)) or 0 for name in names), as_int(usage.get("output_tokens")) or 0
-
-
-def note_denials(event: Event, turn: TurnRecord) -> None:
-    """Say which tools nobody gave leave for."""
-    denied = {as_str(entry.get("tool_name")) or "a tool" for entry in as_dicts(event.get("permission_denials"))}
-    if denied:
-        turn.notice(f"permission denied: {', '.join(sorted(denied))}")
