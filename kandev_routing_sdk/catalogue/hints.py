@@ -18,8 +18,10 @@ from kandev_routing_sdk.evidence.timing import (
     hints_from_headers,
     hints_from_text,
 )
+from kandev_routing_sdk.types import Channel
 
 _TIMED: Final = Mark.TIMED
+_ERROR_STATUS: Final = 400
 FAR: Final = timedelta(minutes=10)
 """A throttle passes within this; a limit that resets later is an allowance that is used up, whatever it calls itself."""
 
@@ -33,7 +35,7 @@ def hint_for(evidence: Evidence, readings: Sequence[Reading], rule: Rule | None)
     decided = rule is not None and not rule.foreign
     found: list[TimingHint] = []
     for reading in readings:
-        if reading.view.synthetic:
+        if reading.view.synthetic or (decided and rule is not None and not _is_of_the_cause(reading, rule)):
             continue
         whole = reading.whole
         if not reading.marks and not whole.documents and not whole.headers:
@@ -44,6 +46,19 @@ def hint_for(evidence: Evidence, readings: Sequence[Reading], rule: Rule | None)
         hints = _of_view(evidence, reading.view if decided else whole, words=words)
         found += [h for h in hints if rule is None or h.source in rule.timing]
     return best_hint(found, observed_at=evidence.observed_at) if found else None
+
+
+def _is_of_the_cause(reading: Reading, rule: Rule) -> bool:
+    """Whether what a signal says of time can be about the cause that ``rule`` names (R-EVI-4, R-EVI-6).
+
+    It can where a rule of this cause holds for it, and where a request failed that no rule says is somebody else's.
+    """
+    if any(m.rule.code is rule.code for m in reading.matches):
+        return True
+    view = reading.view
+    theirs = bool(reading.matches) and all(m.rule.foreign for m in reading.matches)
+    worked = view.status is not None and view.status < _ERROR_STATUS
+    return not (theirs or worked or view.proves_nothing or view.channel is Channel.STDERR)
 
 
 def is_far(hint: TimingHint | None, observed_at: datetime | None) -> bool:

@@ -12,7 +12,7 @@ from kandev_routing_sdk.catalogue.fields import FieldRules
 from kandev_routing_sdk.catalogue.own_words import in_own_words
 from kandev_routing_sdk.catalogue.patterns import PatternSet, compile_any, exact_to_re2, to_re2
 from kandev_routing_sdk.catalogue.rules import Rank, Rule
-from kandev_routing_sdk.catalogue.views import View
+from kandev_routing_sdk.catalogue.views import View, names_a_status
 from kandev_routing_sdk.types import Channel
 
 _OURS: Final = "the catalogue"
@@ -135,7 +135,7 @@ class Matcher:
             hits = [r for r in hits if not r.foreign]
         if view.channel is _STDERR:
             hits = [r for r in hits if _in_own_words(r, view.text)]
-        if _STATUS in marks:
+        if _STATUS in marks and (view.channel is not _STDERR or in_own_words(view.text, names_a_status, bare=True)):
             view = view.with_status()
         if view.structured and (fields := self._fields.matching(view, foreign=False)) and _is_own_document(view):
             hits += fields

@@ -22,10 +22,10 @@ _ADDRESSED: Final = (
     rf"(?:the|this|service|selected|requested) (?:\w+ )?(?:{_SUBJECTS})",
 )
 """How a sentence begins that speaks to the person in front of the agent."""
-_SPEAKERS: Final = "model|llm|provider|api|backend|upstream|stream|agent|codex|claude|gemini|copilot|opencode"
+_SPEAKERS: Final = "model|llm|llm api|provider|backend|upstream|stream|agent|codex|claude|gemini|copilot|opencode"
 _OWN: Final = (
     # the error classes of the vendors' SDKs, and of what stands between
-    r"\b(?:ai_\w+error|\w*api(?:call|status|connection|timeout)?error|\w*ratelimiterror|authenticationerror|llm\w*error)\b",
+    r"\b(?:ai_\w+error|\w*api(?:call|status|connection|timeout)error|(?-i:APIError)|\w*ratelimiterror|authenticationerror|llm\w*error)\b",
     r"\b(?:\w*gaxioserror|eventstreamerror|\w*provider\w*error|sdkerror|throttlingexception|openrouterexception)\b",
     r"\b(?:litellm|openai\.\w+|anthropic\.\w+|botocore)\b",
     # the agents' own loggers
@@ -35,6 +35,8 @@ _OWN: Final = (
     rf"\b(?:{_SPEAKERS}) (?:stream |status |turn |sdk )?(?:call|request|error|exception|failed|failure)\b",
     r"\b(?:call|request) to (?:the )?(?:model|provider|api)\b|\bmodel provider\b|\brejected the request\b",
     r"https?://\S*/(?:messages|responses|chat/completions)\b",
+    r"(?-i:\bAPI Error\b)|\bexceeded retry limit\b|\blast status: [45]\d\d\b|\bunexpected status [45]\d\d\b",
+    r"\bcapierror\b|\bAI model\b",
     r"\bfailed after \d+ (?:attempts|retries)\b|\bran into this error\b",
     # a status in front of a body
     r"^\W*(?:error:? |http(?:error)?:? |(?:invalid )?status(?: code)?:? )*[45]\d\d:? \{",
@@ -43,7 +45,7 @@ _OWN: Final = (
     r"[\"'](?:overloaded_error|rate_limit_error|authentication_error|invalid_request_error|permission_error|not_found_error)[\"']",
     r"[\"'](?:api_error|insufficient_quota|usage_limit_reached|rate_limit_exceeded|context_length_exceeded|model_not_found)[\"']",
     r"\bmodel [\"'`]\S+[\"'`] not found\b",
-    r"\berror,? (?:status )?code:? [45]\d\d\b|\binvalid status code [45]\d\d\b",
+    r"\berror, status code: [45]\d\d\b|\berror code: [45]\d\d - |\binvalid status code [45]\d\d\b",
     _LABEL + rf"(?:{'|'.join(_ADDRESSED)})\b",
 )
 _OWN_LINE: Final = re2.compile("(?i)" + "|".join(f"(?:{pattern})" for pattern in _OWN))

@@ -254,6 +254,11 @@ def _status(signal: Signal, documents: Sequence[JsonValue]) -> int | None:
     return None
 
 
+def names_a_status(text: str) -> bool:
+    """Whether ``text`` holds an agent's words for its provider's answer."""
+    return _PROVIDER_STATUS.search(text) is not None
+
+
 def _status_in(channel: Channel, text: str) -> int | None:
     found = _PROVIDER_STATUS.search(text)
     if found is None and channel is not Channel.STDERR:

@@ -573,8 +573,8 @@ def test_standard_error_is_read_as_it_was_printed(lines: list[str], code: Code) 
 @pytest.mark.parametrize("first", [True, False])
 def test_what_the_runtime_says_of_its_request_comes_first(line: str, first: bool) -> None:
     """R-CLS-3: a line of standard error changes neither the cause nor whom it hits."""
-    request = {"channel": "stdout_event", "text": "API Error: 500", "http_status": 500}
-    beside = {"channel": "stderr", "text": line}
+    request: dict[str, object] = {"channel": "stdout_event", "text": "API Error: 500", "http_status": 500}
+    beside: dict[str, object] = {"channel": "stderr", "text": line}
     found = classify(*([beside, request] if first else [request, beside]))
     assert (Code.PROVIDER_UNAVAILABLE, "API Error: 500") == (found.code, found.safe_excerpt)
 
@@ -584,3 +584,76 @@ def test_the_line_that_decided_is_shown() -> None:
     lines = [f"compiling {n}" for n in range(50)] + [LIMIT] + [f"linking {n}" for n in range(50)]
     found = classify(*({"channel": "stderr", "text": line} for line in lines))
     assert f"{LIMIT}\nlinking 0\nlinking 1" == found.safe_excerpt
+
+
+QUOTED = [
+    "Invalid 'input[0].content': string 'You have hit your usage limit. Try again in 3 hours.' too long",
+    "Invalid value: 'please run /login rate limit exceeded'",
+    "Invalid type for 'tools[0].function.name': 'Not logged in'",
+    "Invalid schema for function 'rate_limit_exceeded_notifier': too many requests field",
+    "tools.0.description: 'Please run /login' too long",
+    "metadata.user_id: string 'You have hit your usage limit' is too long",
+]
+
+
+@pytest.mark.parametrize("message", QUOTED)
+@pytest.mark.parametrize("channel", ["http", "acp_error", "agent_notice", "stdout_event"])
+def test_what_a_provider_quotes_of_the_request_is_nobodys_failure(message: str, channel: str) -> None:
+    """R-EVI-6: the words of a prompt, or of a tool's description, come back in a 400."""
+    error = {"type": "invalid_request_error", "message": message}
+    for signal in ({"text": f"API Error: 400 {message}"}, {"http_status": 400, "data": {"error": error}}):
+        assert ErrorClass.UNCLASSIFIED == classify({"channel": channel, **signal}).error_class
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"level":"error","status":429,"msg":"GET /rest/v1/items"}',
+        '{"status":401,"message":"Bad credentials"}',
+        '{"detail":"Unauthorized"}',
+        '{"error":{"code":"invalid_token"}}',
+        'Gmail sync failed: {"error":{"code":403,"status":"RESOURCE_EXHAUSTED"}}',
+        "error code 529 while compiling shader",
+        "upstream 503 (nginx)",
+        "Airflow API error: 429",
+        "[linear] API error: 401",
+        "api returned 401",
+        "DatabaseAPIError status: 429",
+        "Error code: 402",
+    ],
+)
+def test_a_status_in_anybodys_log_is_nobodys(line: str) -> None:
+    """Statuses and JSON on standard error count only in the agent's own lines."""
+    assert ErrorClass.UNCLASSIFIED == said(line, "stderr").error_class
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"channel": "http", "text": "GET https://mcp.example.com/sse 429", "headers": {"retry-after": "7200"}},
+        {"channel": "stderr", "text": '{"level":"warn","retry_after":7200}'},
+        {"channel": "stdout_event", "data": {"type": "user", "message": {"content": "x"}, "retry_after": 7200}},
+        {"channel": "http", "http_status": 200, "headers": {"x-ratelimit-reset-requests": "3h"}},
+        {"channel": "stderr", "text": "HTTP/1.1 401 Unauthorized\nretry-after: 7200"},
+    ],
+)
+def test_a_time_that_is_anothers_is_not_this_causes(beside: dict[str, object]) -> None:
+    """R-EVI-4, R-CLS-5: another request, another program, what worked."""
+    found = classify({"channel": "agent_notice", "text": "API Error: 429 Too Many Requests"}, beside)
+    assert (Code.RATE_LIMITED, None) == (found.code, found.hint)
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("API Error: Overloaded (10s)", Code.PROVIDER_OVERLOADED),
+        ("API Error: 529 Overloaded (3.2s)", Code.PROVIDER_OVERLOADED),
+        ("Docker Desktop proxy: You've hit your usage limit · resets 3pm (UTC)", Code.QUOTA_LIMITED),
+        ("You've hit your limit for web search · resets 3pm (UTC)", Code.QUOTA_LIMITED),
+        ("You've reached your usage limit. You have 0% of your weekly limit left.", Code.QUOTA_LIMITED),
+        ('API Error: 503 {"error":{"message":"upstream redis timeout","type":"api_error"}}', Code.PROVIDER_UNAVAILABLE),
+    ],
+)
+def test_what_the_runtime_says_of_itself_is_not_taken_for_anothers(message: str, code: Code) -> None:
+    """Where the agent's runtime is proven to speak, a name in passing changes nothing."""
+    assert code == said(message, "agent_notice").code
