@@ -249,6 +249,34 @@ def _item(kind: str, stage: str = "completed", **fields: Any) -> Event:
     return {"type": f"item.{stage}", "item": {"id": "item_7", "type": kind, **fields}}
 
 
+def _user(content: Any, **fields: Any) -> Event:
+    return {"type": "user", "message": {"role": "user", "content": content}, "parent_tool_use_id": None, **fields}
+
+
+def _hook(moment: str, subtype: str = "hook_started") -> Mutation:
+    return before_the_end({"type": "system", "subtype": subtype, "hook_name": f"{moment}:x", "hook_event": moment})
+
+
+def _result_with(**fields: Any) -> Mutation:
+    """The last word says more; a ``usage`` is added to what is there."""
+
+    def change(event: Event) -> Event:
+        if event.get("type") != "result":
+            return event
+        used = {**event.get("usage", {}), **fields.get("usage", {})}
+        return {**event, **fields, "usage": used}
+
+    return each_event(change)
+
+
+def _log(*lines: str) -> Mutation:
+    """Lines on standard error, after all that is there."""
+    return lambda record: {**record, "stderr_lines": [*record["stderr_lines"], *([10.0**6, line] for line in lines)]}
+
+
+_MODEL_USAGE: Final = {
+    "claude-sonnet-4-5": {"inputTokens": 0, "outputTokens": 50, "costUSD": 0, "maxOutputTokens": 32000}
+}
 _USE: Final = {"type": "tool_use", "id": "toolu_1", "name": "Edit", "input": {"file_path": "a"}}
 _RESULT: Final = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "ok"}
 
@@ -280,6 +308,40 @@ TAINTS: Final[Mapping[str, Mapping[str, Mutation]]] = {
         "a line that is no event": before_the_end("Wrote 3 files."),
         "half an event": before_the_end('{"type":"assistant","message":{"model":"claude-son'),
         "a list": before_the_end("[1,2]"),
+        "a tool's result in words": before_the_end(_user("ok")),
+        "a tool's result beside": before_the_end(_user([], tool_use_result={"stdout": "x"})),
+        "an MCP tool's result": before_the_end(_user([{"type": "mcp_tool_result", "tool_use_id": "t", "content": "x"}])),
+        "words given to the model": before_the_end(_user([{"type": "text", "text": "Output token limit hit. Resume."}])),
+        "words given to the model, replayed": before_the_end(_user("Go on.", isReplay=True, isSynthetic=True)),
+        "a command's output, replayed": before_the_end(_user("<local-command-stdout>x</local-command-stdout>", isReplay=True)),
+        "a subagent's prompt": before_the_end(_user([{"type": "text", "text": "Find it."}], parent_tool_use_id="toolu_1")),
+        "a message of another shape": before_the_end({"type": "user", "message": "ok"}),
+        "a hook before a tool": _hook("PreToolUse"),
+        "a hook after a tool": _hook("PostToolUse", "hook_response"),
+        "a hook of leave": _hook("PermissionRequest"),
+        "a hook after an answer": _hook("Stop"),
+        "a hook after a subagent": _hook("SubagentStop"),
+        "a hook that got the prompt": _hook("UserPromptSubmit"),
+        "a hook of a newer Claude": _hook("FileChanged"),
+        "a hook without a name": before_the_end({"type": "system", "subtype": "hook_started"}),
+        "a compaction": before_the_end({"type": "system", "subtype": "compact_boundary"}),
+        "a model that declined": before_the_end({"type": "system", "subtype": "model_fallback", "trigger": "refusal"}),
+        "a task": before_the_end({"type": "system", "subtype": "task_started", "task_id": "b1"}),
+        "a suggestion": before_the_end({"type": "prompt_suggestion", "suggestion": "run the tests"}),
+        "a tool in place of an answer": before_the_end(_claude(_USE, model="<synthetic>")),
+        "a remark in place of an answer": before_the_end(_claude({"type": "text", "text": "Wrote it."}, model="<synthetic>")),
+        "a subagent's failure": before_the_end(_claude({"type": "text", "text": "x"}, model="<synthetic>", parent="toolu_9")),
+        "a tool that was denied": _result_with(permission_denials=[{"tool_name": "Bash", "tool_use_id": "t", "tool_input": {}}]),
+        "tokens by model": _result_with(modelUsage=_MODEL_USAGE),
+        "tokens by model since": _result_with(model_usage_since_last_result=_MODEL_USAGE),
+        "money": _result_with(total_cost_usd=0.0001),
+        "turns": _result_with(num_turns=2),
+        "a server's tool": _result_with(usage={"server_tool_use": {"web_search_requests": 1}}),
+        "thought tokens": _result_with(usage={"output_tokens_details": {"thinking_tokens": 3}}),
+        "tokens of one step": _result_with(usage={"iterations": [{"type": "message", "output_tokens": 3}]}),
+        "messages that were begun": _result_with(begun_message_ids=["msg_01"]),
+        "a first piece": _result_with(ttft_stream_ms=812),
+        "a subagent's run": _result_with(subagent_stats={"spawned": 1}),
         "no usage": each_event(lambda e: {name: value for name, value in e.items() if name != "usage"}),
     },
     "codex": {
@@ -305,6 +367,24 @@ TAINTS: Final[Mapping[str, Mapping[str, Mutation]]] = {
         "unknown event": before_the_end({"type": "turn.diff", "diff": "+x"}),
         "a line that is no event": before_the_end("Wrote 3 files."),
         "half an event": before_the_end('{"type":"item.completed","item":{"type":"agent_mes'),
+        "a broken stream in a sentence of its own": before_the_end(
+            {"type": "error", "message": "stream disconnected before completion: idle timeout waiting for SSE"}
+        ),
+        "a broken stream as older Codex tells it": before_the_end(
+            {"type": "error", "message": "stream error: stream disconnected before completion; retrying 1/5 in 200ms…"}
+        ),
+        "an error in words that nobody knows": before_the_end({"type": "error", "message": "Something else went wrong."}),
+        "an error without words": before_the_end({"type": "error"}),
+        "a retry without a cause": before_the_end({"type": "error", "message": "Reconnecting... 1/5"}),
+        "a known beginning with another end": before_the_end(
+            {"type": "error", "message": "exceeded retry limit, last status: 429 (stream disconnected mid-way)"}
+        ),
+        "a remark of a broken stream": before_the_end(
+            _item("error", message="Falling back from WebSockets to HTTPS transport. stream closed before response.completed")
+        ),
+        "a tool in the log": _log("2026-11-30T09:57:08Z  INFO codex_core::stream_events_utils: ToolCall: exec_command id=1"),
+        "a tool in the log of another module": _log("2026-11-30T09:57:08Z  INFO codex_core::exec: ToolCall: shell"),
+        "a command in the log": _log('exec bash -lc "rm -rf x" in /w succeeded in 3ms:'),
         "a retry after a broken stream": before_the_end(
             {"type": "error", "message": "Reconnecting... 2/5 (stream disconnected before completion: stream closed before response.completed)"}
         ),

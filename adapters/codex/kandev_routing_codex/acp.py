@@ -11,8 +11,8 @@ import re
 from collections.abc import Collection
 from typing import Final
 
-from kandev_routing_codex.failures import Reconnects, doubtful, error_info, failure_signal, keep, text_of
-from kandev_routing_codex.wording import known_whole, retry_of
+from kandev_routing_codex.failures import Reconnects, doubtful, error_info, failure_signal, keep, text_of, unproven
+from kandev_routing_codex.wording import retry_of, warns_of_break
 from kandev_routing_sdk.spec import (
     AcpFrame,
     AgentEvent,
@@ -94,6 +94,7 @@ class CodexAcpExtractor(TypedFailureExtractor):
             self._runtime_words(text.strip(), turn)
             return
         elif not self._answered and _AHEAD.match(text):
+            self._doubtful = self._doubtful or warns_of_break(text.strip())
             return  # said before anything was asked: no sign of the turn
         self._answered = True
         turn.text(self.answer.piece(name, text))
@@ -106,6 +107,7 @@ class CodexAcpExtractor(TypedFailureExtractor):
             turn.incomplete()
         elif self._answered:
             turn.notice(text)
+        self._doubtful = self._doubtful or warns_of_break(text)
         # else a warning, said before anybody was asked: no sign of the turn, and no failure
 
     # What happened --------------------------------------------------------------------------------------------------------
@@ -129,9 +131,7 @@ class CodexAcpExtractor(TypedFailureExtractor):
     def _try(self, message: str, cause: Signal, turn: TurnRecord) -> None:
         self.answer.retry()
         self._last_try = cause
-        words = cause.text or ""
-        unknown = bool(words) and retry_of(words) is None and not known_whole(words)
-        self._doubtful = self._doubtful or unknown or doubtful(cause)
+        self._doubtful = self._doubtful or unproven(cause)
         self._reconnects.receive(message, cause, turn)
 
     def on_typed_warning(self, failure: TypedFailure, turn: TurnRecord) -> None:

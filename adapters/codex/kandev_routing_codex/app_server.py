@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kandev_routing_codex.failures import Reconnects, doubtful, error_info, failure_signal, keep, text_of
+from kandev_routing_codex.failures import Reconnects, doubtful, error_info, failure_signal, keep, text_of, unproven
 from kandev_routing_codex.tools import FAILED_TOOL, TOOLS
 from kandev_routing_sdk.spec import (
     AcpFrame,
@@ -131,8 +131,9 @@ class CodexAppServerExtractor:
 
     def _error(self, params: Frame, turn: TurnRecord) -> None:
         cause = self._failure(as_object(params.get("error")), prefer="additionalDetails")
-        self._doubtful = self._doubtful or doubtful(cause)
-        if params.get("willRetry") is True:
+        retried = params.get("willRetry") is True
+        self._doubtful = self._doubtful or (unproven(cause) if retried else doubtful(cause))
+        if retried:
             self._answer.retry()
             self._reconnects.receive(as_text(as_object(params.get("error")).get("message")), cause, turn)
         else:
@@ -150,6 +151,7 @@ class CodexAppServerExtractor:
         else:
             cause = self._failure(error) if error else self._cause
             if cause is not None:
+                self._doubtful = self._doubtful or doubtful(cause)
                 keep(cause, turn)
             turn.failed("error" if status == "failed" else "unknown_status")
             if self._doubtful or turn.has_usage or status != "failed":

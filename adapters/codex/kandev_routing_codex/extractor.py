@@ -8,7 +8,7 @@ from typing import Final
 
 from kandev_routing_codex.failures import PATIENCE
 from kandev_routing_codex.tools import FAILED_TOOL, TOOLS
-from kandev_routing_codex.wording import before_response, retry_of, status_of
+from kandev_routing_codex.wording import before_response, retry_of, status_of, warns_of_break
 from kandev_routing_sdk.spec import (
     AgentEvent,
     Channel,
@@ -24,9 +24,13 @@ from kandev_routing_sdk.spec import (
 Event = Mapping[str, JsonValue]
 
 _GAP: Final = "\n\n"
-_TOOL_LOG: Final = re.compile(r"\bstream_events_utils: ToolCall: (\w{1,64})")
+_TOOL_LOG: Final = re.compile(r"(?:\bstream_events_utils|\bcodex_\w{1,40}(?:::\w{1,40}){0,8}): ToolCall: (\w{1,64})")
 """A line of Codex's log: it tells of every tool, also of those that its events keep quiet about (a command that its sandbox refused
 something is one)."""
+_RAN: Final = re.compile(
+    r"(?:exec\b.{0,4096}\s|\s*)(?:succeeded|exited -?\d{1,10}) in \d{1,12}(?:\.\d{1,9})?m?s:?\s*\Z"
+)
+"""A command that ended, as Codex tells it where nobody asked for JSON."""
 _NOISE: Final = ("Reading additional input from stdin",)
 _OWN_ERROR: Final = "ERROR: "
 
@@ -67,6 +71,8 @@ class CodexExtractor:
                 self._stdout(line, turn)
             case StderrLine(text=line) if called := _TOOL_LOG.search(line):
                 self._logged.append(called[1])
+            case StderrLine(text=line) if _RAN.match(line):
+                self._logged.append("shell")
             case StderrLine(text=line) if line.strip() and not line.startswith(_NOISE):
                 turn.signal(Signal(channel=Channel.STDERR, text=line))
             case Exited():
@@ -141,10 +147,11 @@ class CodexExtractor:
         status = status_of(retry.cause if retry else message)
         data: dict[str, JsonValue] = {"type": "error", "message": message}
         self._pending = Signal(channel=Channel.STDOUT_EVENT, text=message, data=data, http_status=status)
+        # each try counts, in whatever words it is told: the next one's clean end proves nothing of the one before (R-SAFE-7)
+        self._unsure = self._unsure or not before_response(retry.cause if retry else message)
         if retry is None:
             turn.acknowledged()
             return
-        self._unsure = self._unsure or not before_response(retry.cause)
         if retry.maximum is not None:
             turn.inner_retry(maximum=retry.maximum, status=status)
         else:
@@ -180,6 +187,7 @@ class CodexExtractor:
 
     def _warning(self, message: str, turn: TurnRecord) -> None:
         """An ``error`` item may be a mere warning, said before anything was sent: words, no verdict."""
+        self._unsure = self._unsure or warns_of_break(message)
         if self._answered:
             turn.notice(message)
         turn.signal(Signal(channel=Channel.STDOUT_EVENT, text=message))

@@ -68,6 +68,14 @@ def doubtful(signal: Signal) -> bool:
     return broken_off(words) or (in_stream and not known_whole(words))
 
 
+def unproven(signal: Signal) -> bool:
+    """Whether nothing proves that a try ended before a response began, or as a whole: its words are none that are known."""
+    words = signal.text or ""
+    if not words:
+        return not isinstance(signal.data, Mapping) or signal.data.get("codexErrorInfo") is None
+    return (retry_of(words) is None and not known_whole(words)) or doubtful(signal)
+
+
 class Reconnects:
     """Codex's own tries: counted, shown, and given up when it would wait for the network for ever (R-CON-9)."""
 

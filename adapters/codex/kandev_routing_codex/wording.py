@@ -14,8 +14,8 @@ _STATUS: Final = re.compile(r"\A(?:unexpected status|exceeded retry limit, last 
 # Said of a request that was refused before a response began: an HTTP error, or no connection. A stream that breaks,
 # an idle timeout and whatever else Codex may say one day are no such proof (R-SAFE-7).
 _BEFORE_RESPONSE: Final = re.compile(
-    r"\A(?:unexpected status \d{3}\b"
-    r"|exceeded retry limit, last status: \d{3}\b"
+    r"\A(?:unexpected status [345]\d\d\b"
+    r"|exceeded retry limit, last status: [345]\d\d\b"
     r"|you(?:['’]ve| have)? (?:hit|reached) your (?:[\w-]+ ){0,3}(?:limit|spend cap)\b"
     r"|your (?:workspace|organization|account) is out of credits\b"
     r"|to use codex with your\b"
@@ -36,6 +36,17 @@ _BEFORE_RESPONSE: Final = re.compile(
     r")",
     re.IGNORECASE,
 )
+_ADDRESS: Final = re.compile(r"\S{1,64}://\S*")
+_IN_RESPONSE: Final = re.compile(
+    r"\bstream(?:s|ed|ing)?\b|\bdisconnected\b|\bidle timeout\b|\bmid-?(?:way|stream|response|turn|answer)\b|\bpartial(?:ly)?\b"
+    r"|\bin the middle\b|\bhalf-?way\b|\bbefore (?:completion|response\.)|\bresponse\.(?:completed|failed|incomplete|created)\b"
+    r"|\b(?:cut|broken?|broke|stopped|ended|interrupted|aborted|closed|dropped) (?:off|short|after|while|during|before)\b"
+    r"|\bafter \d+ (?:output )?tokens\b|\bincomplete response\b|\bretrying \d",
+    re.IGNORECASE,
+)
+"""Words of a response that had begun: after them no beginning of a sentence proves anything."""
+_FALLBACK: Final = re.compile(r"(?:warning: )?falling back from websockets to https transport\.?\s*", re.IGNORECASE)
+_NO_SOCKET: Final = re.compile(r"[^\n]{0,64}?\bfailed to connect to websocket\b", re.IGNORECASE)
 _BROKEN: Final = re.compile(
     r"\A(?:stream disconnected before completion:|connection failed:)?\s*"
     r"(?:stream closed\b|transport error\b|idle timeout\b|(?:operation|request) timed out\b|error decoding\b|network error\b)"
@@ -76,17 +87,32 @@ def status_of(message: str) -> int | None:
 
 
 def before_response(message: str) -> bool:
-    """Whether the sentence proves that the request ended before a response began."""
-    return _BEFORE_RESPONSE.match(message) is not None
+    """Whether the whole sentence proves that the request ended before a response began."""
+    found = _BEFORE_RESPONSE.match(message)
+    return found is not None and not _tells_of_response(message[found.end() :])
 
 
 def known_whole(message: str) -> bool:
     """Whether the sentence is a known one of a request that was refused, or of a response that failed as a whole."""
-    return before_response(message) or _DISCONNECTED.match(message) is not None
+    whole = _DISCONNECTED.match(message)
+    return before_response(message) or (whole is not None and not _tells_of_response(message[whole.end() :]))
 
 
 def broken_off(message: str) -> bool:
     """Whether the sentence says that a response ended in the middle, or does not say how it ended."""
-    if message.lower().startswith("stream disconnected"):
-        return _DISCONNECTED.match(message) is None
-    return _BROKEN.match(message) is not None
+    if known_whole(message):
+        return False
+    return _BROKEN.match(message) is not None or _tells_of_response(message)
+
+
+def warns_of_break(message: str) -> bool:
+    """Whether a mere remark tells of a try that may have ended inside a response."""
+    fallback = _FALLBACK.match(message)
+    why = message[fallback.end() :].strip() if fallback else ""
+    if why:
+        return not (before_response(why) or _NO_SOCKET.match(why))
+    return broken_off(message)
+
+
+def _tells_of_response(words: str) -> bool:
+    return _IN_RESPONSE.search(_ADDRESS.sub("", words)) is not None
