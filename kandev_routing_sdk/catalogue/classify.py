@@ -18,6 +18,7 @@ from kandev_routing_sdk.catalogue.matcher import Mark, Matcher, Reading
 from kandev_routing_sdk.catalogue.rules import Rank, Rule, RuleFile, RuleSource, read_source
 from kandev_routing_sdk.catalogue.views import View, is_content, views_of
 from kandev_routing_sdk.errors import CatalogueError
+from kandev_routing_sdk.evidence.collector import Decisive
 from kandev_routing_sdk.evidence.model import Evidence, Signal
 from kandev_routing_sdk.evidence.sanitise import Sanitiser, excerpt
 from kandev_routing_sdk.evidence.timing import TimingHint
@@ -79,10 +80,16 @@ class Catalogue:
             verify_fixtures(catalogue)
         return catalogue
 
-    def decides(self, signal: Signal, family: str) -> bool:
-        """Return whether ``signal`` would decide by itself: what an envelope must not drop (R-EVI-2)."""
-        winner = self.judge(Evidence(family=family, phase=Phase.PROMPT_SEND, signals=(signal,))).winner
-        return winner is not None and not winner.rule.foreign
+    def decides(self, signal: Signal, family: str) -> Decisive | None:
+        """Return what in ``signal`` would decide by itself, which an envelope must not drop (R-EVI-2); None: nothing."""
+        if signal.channel is _STDERR and self._matcher.is_silent(signal, family):
+            return None
+        judged = self.judge(Evidence(family=family, phase=Phase.PROMPT_SEND, signals=(signal,)))
+        best = judged.conflict or ((judged.winner,) if judged.winner else ())
+        if not best or best[0].rule.foreign:
+            return None
+        timed = any(Mark.TIMED in r.marks for r in judged.readings)
+        return Decisive(" ".join(m.rule.id for m in best), best[0].interim, timed)
 
     def judge(self, evidence: Evidence) -> Judgement:
         """Return every match and which one decides (R-CLS-3)."""

@@ -13,7 +13,8 @@ from kandev_routing_sdk.catalogue.own_words import in_own_words
 from kandev_routing_sdk.catalogue.patterns import PatternSet, compile_any, exact_to_re2, to_re2
 from kandev_routing_sdk.catalogue.rules import Rank, Rule
 from kandev_routing_sdk.catalogue.views import View, names_a_status
-from kandev_routing_sdk.types import Channel
+from kandev_routing_sdk.evidence.model import Signal
+from kandev_routing_sdk.types import Channel, Phase
 
 _OURS: Final = "the catalogue"
 _NOTHING: Final[Sequence[int]] = ()
@@ -87,6 +88,8 @@ _INTERIM: Final = Mark.INTERIM
 _EXIT: Final = Channel.EXIT
 _STDERR: Final = Channel.STDERR
 _HTTP: Final = Channel.HTTP
+_SENT: Final = Phase.PROMPT_SEND
+_STRUCTURE: Final = frozenset({"data", "headers", "code", "http_status"})
 _MAY_BE_TIMED: Final = frozenset({Mark.TIMED})
 
 
@@ -144,6 +147,22 @@ class Matcher:
         interim = _INTERIM in marks or any(_interim_document(d) for d in view.documents)
         matches = tuple(Match(r, view, interim=interim) for r in (*theirs, *dict.fromkeys(hits)))
         return Reading(view, whole, matches, marks)
+
+    def is_silent(self, signal: Signal, family: str) -> bool:
+        """Whether ``signal`` is a line of standard error in which nothing can decide: most are, and one pass tells."""
+        text = signal.text
+        if not text or "{" in text or signal.model_fields_set & _STRUCTURE or text.startswith("HTTP/"):
+            return False
+        try:
+            found = self._set.hits(text)
+        except UnicodeEncodeError:
+            return False
+        for entry in [self._entries[i] for i in found]:
+            if entry is None or entry is _STATUS:
+                return False
+            if isinstance(entry, Rule) and not entry.foreign and entry.reads(family, _STDERR, signal.phase or _SENT):
+                return False
+        return True
 
     def where(self, rule: Rule, text: str) -> int:
         """Return where in ``text`` the words of ``rule`` begin; 0 for a rule that reads fields."""

@@ -2,33 +2,58 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from itertools import islice
+import re
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 
 from pydantic import JsonValue
 
+from kandev_routing_sdk.evidence.fitting import (
+    EDGE,
+    LEAST_TEXT,
+    MAX_SIGNAL_BYTES,
+    as_json,
+    cut_utf8,
+    first_headers,
+    fit,
+    short_headers,
+    spans,
+)
 from kandev_routing_sdk.evidence.model import Signal
+from kandev_routing_sdk.evidence.shapes import marker, without_colours
+
+__all__ = [
+    "MAX_ENVELOPE_BYTES",
+    "MAX_SIGNALS",
+    "MAX_SIGNAL_BYTES",
+    "MAX_TEXT_CHARS",
+    "Decides",
+    "Decisive",
+    "SignalCollector",
+]
 
 MAX_SIGNALS: Final = 64
-MAX_SIGNAL_BYTES: Final = 4096
 MAX_ENVELOPE_BYTES: Final = 65536
+MAX_TEXT_CHARS: Final = 4 * 1024 * 1024
+"""Characters of one text that are looked at; of a longer one both ends count."""
+_WHOLE: Final = MAX_ENVELOPE_BYTES
+"""Characters of a text that are cleaned as a whole; of a longer one the ends are, and what decides between them."""
 _STRUCTURED_SHARE: Final = 48
 """Structured signals may use this many of the places, so that the newest plain lines always have some too."""
 _DATA_SHARE: Final = 3072
 """Bytes of a signal that its structured data may use; less beside many headers."""
-_HEADERS_SHARE: Final = 2048
-_MOST_HEADERS: Final = 64
-_LEAST_TEXT: Final = 256
-"""Bytes that are left for the words beside all structure."""
-_MAX_DEPTH: Final = 6
-_EDGE: Final = 2048
-"""Characters beside a cut that are read and not kept: longer than any secret."""
+_SHORT: Final = 1024
+"""Characters of a plain text that is one signal, whatever cleaning makes of it."""
 _MAX_CODE: Final = 256
 """Of an error code that is a word; the agent's own, so that it may be anything."""
-_OVERLAP: Final = 160
-"""Characters that two pieces of one line share, so that no sentence is cut in both."""
+_FACTS: Final = 4096
+"""Bytes that the envelope's own facts have in any case."""
+_FEW: Final = 2
+"""Signals that one cause keeps in however much output: its first and its last."""
+_LONG_WORD: Final = re.compile(r"[A-Za-z0-9+_=.~%-]{40,}")
+"""Cleaning may replace it, and what stands around it comes closer together."""
+_MARKER: Final = marker("key")
 
 
 class TextCleaner(Protocol):
@@ -47,157 +72,227 @@ class TextCleaner(Protocol):
         ...
 
 
-def cut_utf8(text: str, limit: int) -> str:
-    """Return the longest prefix of ``text`` that is at most ``limit`` bytes of UTF-8, on a character boundary."""
-    raw = text.encode("utf-8", "replace")
-    return text if len(raw) <= limit else raw[:limit].decode("utf-8", "ignore")
+class Decisive(NamedTuple):
+    """What decides in a signal. Signals of which it is the same say the same thing: a few of them are enough."""
+
+    rule: str
+    """The id of the catalogue's rule; of several that disagree all of them."""
+    interim: bool = False
+    """The agent was still trying."""
+    timed: bool = False
+    """Its words may tell until when."""
+
+
+Decides = Callable[[Signal], Decisive | None]
+"""Tells what decides in a signal if nothing else was said; None: nothing."""
 
 
 class _Entry(NamedTuple):
     order: int
+    """When it came."""
+    part: int
+    """Which piece of a text it is."""
     signal: Signal
     size: int
-    decisive: bool
+    decisive: Decisive | None
+    cause: int
+    """The same for those that say the same; 0: nothing decisive."""
+    clean: bool
+    """Whether it is sanitised; a plain line is when it is given out, for most lines never are."""
 
 
 class SignalCollector:
-    """Collects sanitised signals of one attempt.
+    """Collects the signals of one attempt and gives them out sanitised.
 
     Structured signals (data, headers, a code or a status) are kept from the first on; of the plain ones the newest stay. A decisive
-    event counts wherever it stands in however much output: ``decides`` (the catalogue's) names what is dropped last, and a
-    text that is too long for one signal becomes several.
+    event counts wherever it stands in however much output: ``decides`` (the catalogue's) is asked about all of it, and what it
+    names is dropped last; of what was said often, the first and the last stay. A text that is too long for one signal becomes
+    several. Linear in what is added: a plain line costs one question to ``decides``.
     """
 
-    def __init__(self, cleaner: TextCleaner, decides: Callable[[Signal], bool] | None = None) -> None:
+    def __init__(self, cleaner: TextCleaner, decides: Decides | None = None) -> None:
         self._cleaner = cleaner
         self._decides = decides
-        self._structured: list[_Entry] = []
-        """What is kept from the first on: structured and decisive signals."""
-        self._plain: list[_Entry] = []
-        self._count = self._bytes = 0
+        self._kept: list[_Entry] = []
+        """Structured and decisive signals, in order."""
+        self._kept_bytes = 0
+        self._plain: deque[_Entry] = deque()
+        """The newest of the others, in order."""
+        self._causes: dict[object, int] = {}
+        self._count = 0
         self.dropped = 0
+        """Signals, or pieces of one, that did not fit."""
 
     def add(self, signal: Signal) -> None:
-        """Sanitise, fit into 4 KiB pieces and keep ``signal``."""
-        for piece in _pieces(self._clean(signal)):
-            decisive = piece.channel.is_runtime and self._decides is not None and self._decides(piece)
-            size = len(piece.model_dump_json(exclude_none=True).encode())
-            self._count += 1
-            self._bytes += size
-            kept = decisive or (piece.channel.is_runtime and _is_structured(piece))
-            (self._structured if kept else self._plain).append(_Entry(self._count, piece, size, decisive))
-            self._trim()
+        """Keep ``signal``, in pieces of at most 4 KiB."""
+        self._count += 1
+        if signal.text and len(signal.text) <= _WHOLE and not _is_structured(signal):
+            decisive = self._glance(signal, signal.text)
+            if decisive is None or len(signal.text) <= _SHORT:
+                size = len(signal.text.encode("utf-8", "replace"))
+                self._place(signal, decisive, part=0, size=size, clean=False)
+                return
+        for part, (piece, inner) in enumerate(self._pieces(signal)):
+            decisive = self._verdict(piece)
+            if decisive is not None or not inner:
+                self._place(piece, decisive, part=part, size=_size(piece), clean=True)
 
-    def signals(self) -> tuple[Signal, ...]:
-        """Return what was kept, in the order it came."""
-        return tuple(e.signal for e in sorted([*self._structured, *self._plain]))
+    def signals(self, facts: int = 0) -> tuple[Signal, ...]:
+        """Return what was kept, sanitised, in the order it came; the envelope's JSON is then at most 64 KiB.
 
-    def _clean(self, signal: Signal) -> Signal:
-        text = None if signal.text is None else _cleaned(signal.text, self._cleaner.text)
-        headers = None if signal.headers is None else _short_headers(self._cleaner.headers(_read(signal.headers)))
-        code = (
-            cut_utf8(self._cleaner.text(signal.code[:MAX_SIGNAL_BYTES]), _MAX_CODE)
-            if isinstance(signal.code, str)
-            else signal.code
-        )
-        room = MAX_SIGNAL_BYTES - _LEAST_TEXT - len(_json(headers)) - len(str(code or ""))
-        data = _fit(self._cleaner.value(signal.data), min(room, _DATA_SHARE)) if signal.data is not None else None
-        return signal.model_copy(update={"text": text, "data": data, "headers": headers, "code": code})
+        Args:
+            facts: bytes of JSON that the envelope has besides.
+        """
+        room = MAX_ENVELOPE_BYTES - max(facts, _FACTS)
+        self._kept = [e for entry in self._kept for e in self._cleaned(entry)]
+        self._kept_bytes = sum(e.size for e in self._kept)
+        self._trim(room)
+        room -= self._kept_bytes
+        newest: deque[_Entry] = deque()
+        full = False
+        while self._plain and not full:
+            for entry in reversed(self._cleaned(self._plain.pop())):
+                full = full or entry.size > room or len(self._kept) + len(newest) >= MAX_SIGNALS
+                if full:
+                    self.dropped += 1
+                else:
+                    newest.appendleft(entry)
+                    room -= entry.size
+        self.dropped += len(self._plain)
+        self._plain = newest
+        return tuple(e.signal for e in sorted([*self._kept, *newest], key=lambda e: (e.order, e.part)))
 
-    def _trim(self) -> None:
-        while len(self._structured) > _STRUCTURED_SHARE:
-            self._drop(self._structured)
-        while len(self._structured) + len(self._plain) > MAX_SIGNALS or self._bytes > MAX_ENVELOPE_BYTES:
-            self._drop(self._plain or self._structured)
+    # What is said ---------------------------------------------------------------------------------------------------------
 
-    def _drop(self, entries: list[_Entry]) -> None:
-        """Drop the oldest plain entry, or a middle one of the others: a cause may come first, a verdict last."""
-        at = 0
-        if entries is self._structured:
-            lesser = [i for i, e in enumerate(entries) if not e.decisive] or list(range(len(entries)))
-            at = lesser[len(lesser) // 2]
-        self._bytes -= entries.pop(at).size
-        self.dropped += 1
+    def _verdict(self, signal: Signal) -> Decisive | None:
+        return self._decides(signal) if self._decides is not None and signal.channel.is_runtime else None
+
+    def _glance(self, signal: Signal, text: str) -> Decisive | None:
+        """Return what decides in ``text``, which is not sanitised: that takes several times as long, and most lines say nothing.
+
+        What sanitising may bring out (words under colours, words around a long secret) is seen, too.
+        """
+        if self._decides is None or not signal.channel.is_runtime:
+            return None
+        text = without_colours(text)
+        cut = [(0, len(text))] if len(text) <= _SHORT else spans(text, MAX_SIGNAL_BYTES)
+        for piece in (text[start:stop] for start, stop in cut):
+            found = self._decides(_with_text(signal, piece))
+            if found is None and _LONG_WORD.search(piece):
+                found = self._decides(_with_text(signal, _LONG_WORD.sub(_MARKER, piece)))
+            if found is not None:
+                return found
+        return None
+
+    # What is kept ---------------------------------------------------------------------------------------------------------
+
+    def _place(self, signal: Signal, decisive: Decisive | None, *, part: int, size: int, clean: bool) -> None:
+        cause = 0
+        if decisive is not None:
+            cause = self._causes.setdefault((decisive, signal.channel, signal.phase), len(self._causes) + 1)
+        entry = _Entry(self._count, part, signal, size, decisive, cause, clean)
+        if cause or (signal.channel.is_runtime and _is_structured(signal)):
+            self._kept.append(entry)
+            self._kept_bytes += size
+            self._trim(MAX_ENVELOPE_BYTES - _FACTS)
+        else:
+            self._plain.append(entry)
+        while len(self._kept) + len(self._plain) > MAX_SIGNALS:
+            self._plain.popleft()
+            self.dropped += 1
+
+    def _trim(self, room: int) -> None:
+        while len(self._kept) > _STRUCTURED_SHARE or (self._kept_bytes > room and self._kept):
+            self._kept_bytes -= self._kept.pop(self._least()).size
+            self.dropped += 1
+
+    def _least(self) -> int:
+        """Return which of the kept is missed least: the middle one of what was said most often, for a cause may come first and
+        a verdict last; else one that decides nothing, else one of a try that the agent repeats by itself.
+        """
+        said: dict[int, list[int]] = {}
+        for at, entry in enumerate(self._kept):
+            said.setdefault(entry.cause, []).append(at)
+        most = max(said.values(), key=lambda ats: (len(ats), not self._kept[ats[0]].cause, self._is_interim(ats[0])))
+        if len(most) <= _FEW:
+            interim = [at for at in range(len(self._kept)) if self._is_interim(at)]
+            most = said.get(0) or interim or list(range(len(self._kept)))
+        return most[len(most) // 2]
+
+    def _is_interim(self, at: int) -> bool:
+        decisive = self._kept[at].decisive
+        return decisive is not None and decisive.interim
+
+    # Cleaning -------------------------------------------------------------------------------------------------------------
+
+    def _cleaned(self, entry: _Entry) -> list[_Entry]:
+        """Return ``entry`` sanitised, in several if it is longer than a signal."""
+        if entry.clean:
+            return [entry]
+        return [
+            entry._replace(part=part, signal=piece, size=_size(piece), clean=True)
+            for part, (piece, _) in enumerate(self._pieces(entry.signal))
+        ]
+
+    def _pieces(self, signal: Signal) -> Iterator[tuple[Signal, bool]]:
+        """Yield ``signal`` sanitised, its text in pieces, the structure with the first; True: to be kept only if it decides."""
+        clean = self._cleaner
+        headers = None if signal.headers is None else short_headers(clean.headers(first_headers(signal.headers)))
+        code = signal.code
+        if isinstance(code, str):
+            code = cut_utf8(clean.text(code[:MAX_SIGNAL_BYTES]), _MAX_CODE)
+        room = MAX_SIGNAL_BYTES - LEAST_TEXT - len(as_json(headers)) - len(str(code or "").encode())
+        data = None if signal.data is None else fit(clean.value(signal.data), min(room, _DATA_SHARE))
+        left = MAX_SIGNAL_BYTES - len(as_json(data)) - len(as_json(headers)) - len(str(code or "").encode())
+        piece = signal.model_copy(update={"data": data, "headers": headers, "code": code})
+        if not signal.text:
+            yield piece, False
+            return
+        rest = signal.model_copy(update={"data": None, "headers": None, "code": None, "http_status": None})
+        for text, inner in self._texts(rest, signal.text):
+            for start, stop in spans(text, left):
+                yield _with_text(piece, text[start:stop]), inner
+                piece, left = rest, MAX_SIGNAL_BYTES
+
+    def _texts(self, signal: Signal, text: str) -> Iterator[tuple[str, bool]]:
+        """Yield ``text`` clean, of a long one both ends, and between them only what decides (True).
+
+        A secret that is cut in two has lost its shape or its name: more is read than kept, and what stands beside a cut goes.
+        """
+        clean = self._cleaner.text
+        if len(text) <= _WHOLE:
+            yield clean(text), False
+            return
+        half = _WHOLE // 2
+        yield clean(text[:half])[:-EDGE], False
+        for start, stop in self._deciding(signal, text, half - EDGE, len(text) - half + EDGE):
+            yield clean(text[start - 2 * EDGE : stop + 2 * EDGE])[EDGE:-EDGE], True
+        yield f"…\n{clean(text[-half:])[EDGE:]}", False
+
+    def _deciding(self, signal: Signal, text: str, start: int, end: int) -> Iterable[tuple[int, int]]:
+        """Return the pieces of ``text`` that decide, a few of each cause; all others are counted."""
+        halves = [(start, end)]
+        if (beyond := len(text) - MAX_TEXT_CHARS) > 0:
+            halves = [(start, MAX_TEXT_CHARS // 2), (len(text) - MAX_TEXT_CHARS // 2, end)]
+            self.dropped += -(-beyond // MAX_SIGNAL_BYTES)
+        found: dict[Decisive, list[tuple[int, int]]] = {}
+        pieces = [span for half in halves for span in spans(text, MAX_SIGNAL_BYTES, *half)]
+        for span in pieces:
+            if (decisive := self._glance(signal, text[slice(*span)])) is not None:
+                found.setdefault(decisive, []).append(span)
+        chosen = {span for said in found.values() for span in (*said[:_FEW], *said[-_FEW:])}
+        self.dropped += len(pieces) - len(chosen)
+        return sorted(chosen)
 
 
-def _pieces(signal: Signal) -> list[Signal]:
-    """Cut an over-long text into pieces, at line ends where there are some; the structure stays with the first."""
-    used = len(_json(signal.data)) + len(_json(signal.headers)) + len(str(signal.code or "").encode())
-    texts = list(_cut(signal.text, MAX_SIGNAL_BYTES - used)) if signal.text else [signal.text]
-    first = signal.model_copy(update={"text": texts[0]})
-    plain = {"data": None, "headers": None, "code": None, "http_status": None}
-    return [first, *(signal.model_copy(update={**plain, "text": text}) for text in texts[1:])]
+def _with_text(signal: Signal, text: str) -> Signal:
+    return signal if text == signal.text else signal.model_copy(update={"text": text})
 
 
-def _cut(text: str, room: int) -> Iterator[str]:
-    """Yield ``text`` in pieces, the first of at most ``room`` bytes, the others of at most 4 KiB."""
-    limit = max(room, _LEAST_TEXT)
-    while text:
-        piece = cut_utf8(text, limit)
-        step = len(piece)
-        if step < len(text):
-            end = piece.rfind("\n") + 1
-            piece, step = (piece[:end], end) if end else (piece, max(step - _OVERLAP, 1))
-        yield piece
-        text = text[step:]
-        limit = MAX_SIGNAL_BYTES
-
-
-def _json(value: object) -> bytes:
-    return b"" if value is None else json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
-
-
-def _read(headers: dict[str, str]) -> dict[str, str]:
-    """Return what is read of headers: more than is kept, so that no secret in them is cut before it is seen."""
-    return {name[:_EDGE]: value[:_EDGE] for name, value in islice(headers.items(), _MOST_HEADERS)}
-
-
-def _short_headers(headers: dict[str, str]) -> dict[str, str]:
-    """Return the headers that fit, the first of them, with their long values cut."""
-    if len(_json(headers)) <= _HEADERS_SHARE:
-        return headers
-    kept: dict[str, str] = {}
-    for name, value in headers.items():
-        kept[cut_utf8(name, 64)] = cut_utf8(value, 256)
-        if len(_json(kept)) > _HEADERS_SHARE:
-            kept.popitem()
-            break
-    return kept
+def _size(signal: Signal) -> int:
+    """Return the bytes of JSON that ``signal`` takes in an envelope, with the comma behind it."""
+    return len(signal.model_dump_json().encode()) + 1
 
 
 def _is_structured(signal: Signal) -> bool:
     return signal.data is not None or bool(signal.headers) or signal.code is not None or signal.http_status is not None
-
-
-def _cleaned(text: str, clean: Callable[[str], str]) -> str:
-    """Clean a text, of one that no envelope could hold only both ends, so that the sanitiser has a bound.
-
-    A secret that is cut in two has lost its shape or its name: more is read than kept, and what stands beside a cut goes.
-    """
-    half = MAX_ENVELOPE_BYTES // 2
-    if len(text) <= 2 * half:
-        return clean(text)
-    head, tail = clean(text[:half]), clean(text[-half:])
-    return f"{head[:-_EDGE]}\n…\n{tail[_EDGE:]}"
-
-
-def _fit(value: JsonValue, share: int) -> JsonValue:
-    """Cut long strings, deep nesting and long lists so that structure stays readable inside its share of 4 KiB."""
-    fitted: JsonValue = None
-    for longest, items in ((1024, 32), (256, 16), (96, 8), (32, 4)):
-        fitted = _shrink(value, longest, items, _MAX_DEPTH)
-        if len(_json(fitted)) <= share:
-            return fitted
-    return cut_utf8(json.dumps(fitted, ensure_ascii=False), share // 2)
-
-
-def _shrink(value: JsonValue, longest: int, items: int, depth: int) -> JsonValue:
-    if isinstance(value, str):
-        return cut_utf8(value, longest)
-    if isinstance(value, dict):
-        if not depth:
-            return "…"
-        return {cut_utf8(k, 128): _shrink(v, longest, items, depth - 1) for k, v in list(value.items())[:items]}
-    if isinstance(value, list):
-        return [_shrink(v, longest, items, depth - 1) for v in value[:items]] if depth else "…"
-    return value

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from kandev_routing_sdk.evidence.collector import SignalCollector, TextCleaner
+from kandev_routing_sdk.evidence.collector import Decides, SignalCollector, TextCleaner
 from kandev_routing_sdk.evidence.effects import EffectLedger
 from kandev_routing_sdk.evidence.model import Effects, Evidence, Signal
 from kandev_routing_sdk.evidence.updates import (
@@ -96,7 +96,7 @@ class TurnRecord:
         context: TurnContext,
         cleaner: TextCleaner,
         emit: Callable[[AgentUpdate], None],
-        decides: Callable[[Signal], bool] | None = None,
+        decides: Decides | None = None,
     ) -> None:
         self._context = context
         self._cleaner = cleaner

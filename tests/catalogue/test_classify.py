@@ -537,7 +537,7 @@ def test_a_resume_guarantee_passes_through() -> None:
 def test_what_decides_alone() -> None:
     """What the envelope may not drop."""
     signals = [Signal(channel=Channel.STDERR, text=t) for t in (LIMIT, "compiling", "npm warn x")]
-    assert [True, False, False] == [shipped().decides(s, "other") for s in signals]
+    assert [True, False, False] == [shipped().decides(s, "other") is not None for s in signals]
 
 
 def test_a_line_of_standard_error_does_not_speak_for_a_request_that_failed_otherwise() -> None:

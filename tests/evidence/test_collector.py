@@ -12,18 +12,20 @@ from kandev_routing_sdk.evidence.collector import (
     MAX_ENVELOPE_BYTES,
     MAX_SIGNAL_BYTES,
     MAX_SIGNALS,
+    Decisive,
     SignalCollector,
-    cut_utf8,
 )
+from kandev_routing_sdk.evidence.fitting import cut_utf8
 from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.types import Channel, JsonValue
 
+YES = Decisive("rule")
 KEY = "sk-ant-api03-" + "FAKEfake" * 6
 
 
 def collect(*signals: Signal, decisive_word: str | None = None) -> SignalCollector:
-    decides = (lambda s: decisive_word in (s.text or "")) if decisive_word else None
+    decides = (lambda s: YES if decisive_word in (s.text or "") else None) if decisive_word else None
     collector = SignalCollector(Sanitiser(), decides)
     for signal in signals:
         collector.add(signal)
@@ -197,7 +199,7 @@ SIGNALS = st.builds(
 @given(st.lists(SIGNALS, max_size=90), st.booleans())
 def test_no_input_breaks_the_bounds(signals: list[Signal], everything_decides: bool) -> None:
     """64 signals, 4 KiB a signal, 64 KiB in all, and every signal is either kept or counted."""
-    collector = SignalCollector(Sanitiser(), (lambda s: True) if everything_decides else None)
+    collector = SignalCollector(Sanitiser(), (lambda s: YES) if everything_decides else None)
     for signal in signals:
         collector.add(signal)
     kept = collector.signals()

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from kandev_routing_sdk.evidence import turn as turn_module
+from kandev_routing_sdk.evidence.collector import Decides, Decisive
 from kandev_routing_sdk.evidence.model import Effects, Signal
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord
@@ -39,7 +40,7 @@ CONTEXT = TurnContext(
 
 
 class Turn:
-    def __init__(self, decides: Callable[[Signal], bool] | None = None) -> None:
+    def __init__(self, decides: Decides | None = None) -> None:
         self.updates: list[AgentUpdate] = []
         self.record = TurnRecord(CONTEXT, Sanitiser(), self.updates.append, decides)
 
@@ -216,7 +217,7 @@ def test_an_endless_answer_is_cut_and_observation_is_incomplete(turn: Turn, monk
 
 def test_signals_are_bounded_and_counted() -> None:
     """R-EVI-2: through the collector, with the catalogue's word on what decides."""
-    turn = Turn(lambda s: s.text == "0")
+    turn = Turn(lambda s: Decisive("r") if s.text == "0" else None)
     for n in range(100):
         turn.record.signal(Signal(channel=Channel.STDERR, text=str(n)))
     evidence = turn.record.report(NOW).evidence
