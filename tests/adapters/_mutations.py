@@ -211,7 +211,8 @@ def _end(record: Record) -> int:
         event = _parsed(line) or {}
         message = event.get("message")
         synthetic = isinstance(message, dict) and message.get("model") == "<synthetic>"
-        if synthetic or event.get("type") in {"result", "turn.failed"}:
+        last = "error" if record["cli"] == "opencode" else "turn.failed"
+        if synthetic or event.get("type") in {"result", last}:
             return index
     return len(record["stdout_lines"])
 
@@ -267,6 +268,12 @@ def _result_with(**fields: Any) -> Mutation:
         return {**event, **fields, "usage": used}
 
     return each_event(change)
+
+
+def _part(kind: str, **fields: Any) -> Event:
+    """An event of OpenCode: its name is that of its part, but for a tool's."""
+    name = "tool_use" if kind == "tool" else kind.replace("-", "_")
+    return {"type": name, "sessionID": "ses_1", "part": {"id": "prt_1", "type": kind, **fields}}
 
 
 def _log(*lines: str) -> Mutation:
@@ -388,5 +395,21 @@ TAINTS: Final[Mapping[str, Mapping[str, Mutation]]] = {
         "a retry after a broken stream": before_the_end(
             {"type": "error", "message": "Reconnecting... 2/5 (stream disconnected before completion: stream closed before response.completed)"}
         ),
+    },
+    "opencode": {
+        "a step": before_the_end(_part("step-start")),
+        "a step that ended": before_the_end(_part("step-finish", reason="tool-calls", tokens={"input": 10, "output": 5})),
+        "a step that broke off": before_the_end(_part("step-finish", reason="unknown", tokens={})),
+        "text": before_the_end(_part("text", text="Working on it.")),
+        "text that quotes a limit": before_the_end(_part("text", text="You've hit your usage limit.")),
+        "thinking": before_the_end(_part("reasoning", text="Hm.")),
+        "tool": before_the_end(_part("tool", tool="bash", callID="c1", state={"status": "completed"})),
+        "tool that failed": before_the_end(_part("tool", tool="bash", callID="c1", state={"status": "error"})),
+        "unknown event": before_the_end({"type": "hologram", "sessionID": "ses_1"}),
+        "a line that is no event": before_the_end("| Bash  rm x"),
+        "half an event": before_the_end('{"type":"text","part":{"type":"te'),
+        "a tool that nobody gave leave for": _log("! permission requested: bash (rm -rf x); auto-rejecting"),
+        "the same in colours": _log("\x1b[93m\x1b[1m!\x1b[0m permission requested: external_directory (/etc/*); auto-rejecting"),
+        "leave in other words": _log("Permission requested"),
     },
 }  # fmt: skip

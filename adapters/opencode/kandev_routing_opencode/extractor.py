@@ -27,7 +27,7 @@ Event = Mapping[str, JsonValue]
 _GAP: Final = "\n\n"
 _COLOUR: Final = re.compile(r"\x1b\[[0-9;]{0,16}m")
 _NO_AGENT: Final = re.compile(r'^\W*agent ".{1,200}" (?:not found|is a subagent)\b.*\bfalling back\b', re.IGNORECASE)
-_ASKED: Final = re.compile(r"^\W*permission requested: (\w{1,40})\b")
+_ASKED: Final = re.compile(r"^\W*permission requested\b\W*(\w{0,40})", re.IGNORECASE)
 
 
 class OpenCodeExtractor:
@@ -96,8 +96,12 @@ class OpenCodeExtractor:
         if not line.strip() or self._dumped:
             return
         if asked := _ASKED.match(line):
-            self._denied.add(asked[1])
-            turn.notice(f"permission denied: {asked[1]}")
+            name = asked[1] or "a tool"
+            self._began = True
+            if name not in self._denied:
+                turn.tool_call("", name)  # only the model asks for tools (R-SAFE-1)
+            self._denied.add(name)
+            turn.notice(f"permission denied: {name}")
             return
         turn.signal(Signal(channel=Channel.STDERR, text=line))
         if _NO_AGENT.match(line):
