@@ -17,7 +17,7 @@ from kandev_routing_claude.failure import (
     spoken_by_runtime,
 )
 from kandev_routing_claude.held import Held, HeldMessage
-from kandev_routing_claude.signs import is_quiet, note_denials, note_user, result_tells_of_work
+from kandev_routing_claude.signs import is_quiet, never_answered, note_denials, note_user, result_tells_of_work
 from kandev_routing_claude.stderr import worth_keeping
 from kandev_routing_claude.watch import (
     FailureWatch,
@@ -55,6 +55,7 @@ _AUTH_REQUIRED: Final = -32000
 _PREFIX: Final = "Internal error: "
 _SPEAKS: Final = frozenset({"tool_call", "tool_call_update", "agent_thought_chunk", "plan", "plan_update"})
 """Updates after which a message that was held is known to be the model's: it went on."""
+_FALLBACK: Final = "**Model fallback"
 _REMARK: Final = re.compile(r"\*\*(?:Model fallback|Fast mode turned off|Auto mode unavailable)\b")
 """What claude-agent-acp says itself, as a message without an id."""
 _SIGN_IN: Final = re.compile(
@@ -121,6 +122,8 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
             self._subagent(parent, turn)  # its words are no answer to the user
         elif meta.get("kind") in _NOTICES or (not message_id and _REMARK.match(text)):
             turn.notice(text)
+            if text.startswith(_FALLBACK) and not never_answered(text):
+                turn.incomplete()
         else:
             for piece in self._held.receive(message_id, text):
                 self._say(piece, turn)

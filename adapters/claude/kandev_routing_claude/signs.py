@@ -45,8 +45,13 @@ def is_quiet(event: Event) -> bool:
         return moment.partition(":")[0] in _QUIET_HOOKS
     if subtype == _FALLBACK:
         why = as_str(event.get("trigger")) or as_str(event.get("reason")) or ""
-        return _REFUSED_REQUEST.search(why) is not None
+        return never_answered(why)
     return subtype in _QUIET_EVENTS
+
+
+def never_answered(why: str) -> bool:
+    """Whether another model is asked because this one's request was refused, not because it declined."""
+    return _REFUSED_REQUEST.search(why) is not None
 
 
 def note_user(event: Event, turn: TurnRecord) -> bool:
