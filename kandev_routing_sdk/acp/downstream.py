@@ -89,7 +89,6 @@ class AcpDownstream(AgentDriver):
         if response is None or child.failure is not None:
             await self._gone(child, feed, otherwise="agent_exited")
             return
-        await feed.flush_stderr()
         settle(turn, asked_to_cancel=self._asked_to_end(), otherwise="no_result")
 
     async def cancel(self) -> None:
@@ -151,7 +150,6 @@ class AcpDownstream(AgentDriver):
         if child.failure is not None:
             turn.failed("interrupted")
             raise child.failure
-        await feed.flush_stderr()
         if by_itself:
             note_exit(turn, status, eof=True)
         await feed.receive(Exited(status.code, status.signal, stopped=not by_itself))

@@ -24,6 +24,8 @@ from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.shapes import marker, without_colours
 
 __all__ = [
+    "WHOLE",
+    "Torn",
     "MAX_ENVELOPE_BYTES",
     "MAX_SIGNALS",
     "MAX_SIGNAL_BYTES",
@@ -37,7 +39,7 @@ MAX_SIGNALS: Final = 64
 MAX_ENVELOPE_BYTES: Final = 65536
 MAX_TEXT_CHARS: Final = 4 * 1024 * 1024
 """Characters of one text that are looked at; of a longer one both ends count."""
-_WHOLE: Final = MAX_ENVELOPE_BYTES
+_AT_ONCE: Final = MAX_ENVELOPE_BYTES
 """Characters of a text that are cleaned as a whole; of a longer one the ends are, and what decides between them."""
 _STRUCTURED_SHARE: Final = 48
 """Structured signals may use this many of the places, so that the newest plain lines always have some too."""
@@ -83,6 +85,14 @@ class Decisive(NamedTuple):
     """Its words may tell until when."""
 
 
+class Torn(NamedTuple):
+    """At which of its ends a text is cut, so that a secret there may have lost its shape."""
+
+    start: bool = False
+    end: bool = False
+
+
+WHOLE: Final = Torn()
 Decides = Callable[[Signal], Decisive | None]
 """Tells what decides in a signal if nothing else was said; None: nothing."""
 
@@ -123,16 +133,16 @@ class SignalCollector:
         self.dropped = 0
         """Signals, or pieces of one, that did not fit."""
 
-    def add(self, signal: Signal) -> None:
-        """Keep ``signal``, in pieces of at most 4 KiB."""
+    def add(self, signal: Signal, torn: Torn = WHOLE) -> None:
+        """Keep ``signal``, in pieces of at most 4 KiB; of a torn text what stands beside its cut goes."""
         self._count += 1
-        if signal.text and len(signal.text) <= _WHOLE and not _is_structured(signal):
+        if signal.text and len(signal.text) <= _AT_ONCE and not _is_structured(signal) and not any(torn):
             decisive = self._glance(signal, signal.text)
             if decisive is None or len(signal.text) <= _SHORT:
                 size = len(signal.text.encode("utf-8", "replace"))
                 self._place(signal, decisive, part=0, size=size, clean=False)
                 return
-        for part, (piece, inner) in enumerate(self._pieces(signal)):
+        for part, (piece, inner) in enumerate(self._pieces(signal, torn)):
             decisive = self._verdict(piece)
             if decisive is not None or not inner:
                 self._place(piece, decisive, part=part, size=_size(piece), clean=True)
@@ -234,7 +244,7 @@ class SignalCollector:
             for part, (piece, _) in enumerate(self._pieces(entry.signal))
         ]
 
-    def _pieces(self, signal: Signal) -> Iterator[tuple[Signal, bool]]:
+    def _pieces(self, signal: Signal, torn: Torn = WHOLE) -> Iterator[tuple[Signal, bool]]:
         """Yield ``signal`` sanitised, its text in pieces, the structure with the first; True: to be kept only if it decides."""
         clean = self._cleaner
         headers = None if signal.headers is None else short_headers(clean.headers(first_headers(signal.headers)))
@@ -249,25 +259,26 @@ class SignalCollector:
             yield piece, False
             return
         rest = signal.model_copy(update={"data": None, "headers": None, "code": None, "http_status": None})
-        for text, inner in self._texts(rest, signal.text):
+        for text, inner in self._texts(rest, signal.text, torn):
             for start, stop in spans(text, left):
                 yield _with_text(piece, text[start:stop]), inner
                 piece, left = rest, MAX_SIGNAL_BYTES
 
-    def _texts(self, signal: Signal, text: str) -> Iterator[tuple[str, bool]]:
+    def _texts(self, signal: Signal, text: str, torn: Torn) -> Iterator[tuple[str, bool]]:
         """Yield ``text`` clean, of a long one both ends, and between them only what decides (True).
 
         A secret that is cut in two has lost its shape or its name: more is read than kept, and what stands beside a cut goes.
         """
         clean = self._cleaner.text
-        if len(text) <= _WHOLE:
-            yield clean(text), False
+        first, last = EDGE * torn.start, -EDGE if torn.end else None
+        if len(text) <= _AT_ONCE:
+            yield clean(text)[first:last], False
             return
-        half = _WHOLE // 2
-        yield clean(text[:half])[:-EDGE], False
+        half = _AT_ONCE // 2
+        yield clean(text[:half])[first:-EDGE], False
         for start, stop in self._deciding(signal, text, half - EDGE, len(text) - half + EDGE):
             yield clean(text[start - 2 * EDGE : stop + 2 * EDGE])[EDGE:-EDGE], True
-        yield f"…\n{clean(text[-half:])[EDGE:]}", False
+        yield f"…\n{clean(text[-half:])[EDGE:last]}", False
 
     def _deciding(self, signal: Signal, text: str, start: int, end: int) -> Iterable[tuple[int, int]]:
         """Return the pieces of ``text`` that decide, a few of each cause; all others are counted."""

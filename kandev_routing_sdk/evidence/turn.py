@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final
 
-from kandev_routing_sdk.evidence.collector import Decides, SignalCollector, TextCleaner
+from kandev_routing_sdk.evidence.collector import WHOLE, Decides, SignalCollector, TextCleaner, Torn
 from kandev_routing_sdk.evidence.effects import EffectLedger
 from kandev_routing_sdk.evidence.model import Effects, Evidence, Signal
 from kandev_routing_sdk.evidence.updates import (
@@ -29,6 +29,8 @@ from kandev_routing_sdk.types import AttemptOutcome, Phase
 
 MAX_TEXT_CHARS: Final = 4 * 1024 * 1024
 """How much of an answer is kept; more is cut, and observation is then incomplete."""
+_MAX_COUNT: Final = 20
+"""Digits of what was dropped."""
 _MAX_NAME: Final = 200
 _MAX_READ: Final = 4096
 """How much of a name is read, so that no secret is cut before it is known for one."""
@@ -105,6 +107,8 @@ class TurnRecord:
         self._collector = SignalCollector(cleaner, decides)
         self._told = _Told()
         self.phase = Phase.PROCESS_START
+        self.torn: Torn = WHOLE
+        """Of which line what is read now is a part; the feed says so."""
         self.over = False
         """Whether the agent has to be ended, for it will not end the turn by itself."""
 
@@ -177,7 +181,7 @@ class TurnRecord:
 
     def signal(self, signal: Signal) -> None:
         """Add a piece of evidence; sanitised and bounded here."""
-        self._collector.add(signal if signal.phase else signal.model_copy(update={"phase": self.phase}))
+        self._collector.add(signal if signal.phase else signal.model_copy(update={"phase": self.phase}), self.torn)
 
     def session(self, native_session_id: str, model: str | None = None) -> None:
         """The agent's own session id; one that is longer than any id is none."""
@@ -271,7 +275,7 @@ class TurnRecord:
         evidence = Evidence(
             family=context.family,
             phase=self.phase,
-            signals=self._collector.signals(),
+            signals=(),
             observed_at=observed_at,
             local_zone=context.local_zone,
             http_status=told.http_status,
@@ -284,8 +288,9 @@ class TurnRecord:
             generation=context.generation,
             prompt=context.prompt,
             attempt_id=context.attempt_id,
-            dropped=self._collector.dropped,
         )
+        signals = self._collector.signals(facts=len(evidence.model_dump_json().encode()) + _MAX_COUNT)
+        evidence = evidence.model_copy(update={"signals": signals, "dropped": self._collector.dropped})
         return TurnReport(
             outcome=told.outcome or AttemptOutcome.FAILED,
             stop_reason=told.stop_reason,

@@ -101,7 +101,9 @@ class Child:
         self._stdin_fd: int | None = popen.stdin.fileno()
         self._writer = asyncio.create_task(self._write(), name="agent stdin")
         self._stdout = asyncio.create_task(self._read(popen.stdout.fileno(), on_stdout), name="agent stdout")
-        self._stderr = asyncio.create_task(self._read(popen.stderr.fileno(), on_stderr), name="agent stderr")
+        self._stderr = asyncio.create_task(
+            self._read(popen.stderr.fileno(), on_stderr, pieces=True), name="agent stderr"
+        )
         self._waiter = asyncio.create_task(self._wait_exit(), name="agent exit")
 
     @classmethod
@@ -180,8 +182,8 @@ class Child:
 
     # Standard output and error ------------------------------------------------------------------------------------------
 
-    async def _read(self, fd: int, handler: LineHandler) -> None:
-        splitter = LineSplitter(self._limits.line_bytes)
+    async def _read(self, fd: int, handler: LineHandler, *, pieces: bool = False) -> None:
+        splitter = LineSplitter(self._limits.line_bytes, pieces=pieces)
         try:
             while chunk := await self._chunk(fd):
                 self._total += len(chunk)

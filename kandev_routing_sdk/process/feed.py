@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import anyio
 
+from kandev_routing_sdk.evidence.collector import WHOLE, Torn
 from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.process.limits import ProcessLimits
@@ -43,8 +43,6 @@ class TurnFeed:
         self.turn: Final = turn
         self._on_first_sign = on_first_sign
         self._limits = limits
-        self._stderr_lines = 0
-        self._stderr_tail: deque[StderrLine] = deque(maxlen=limits.stderr_tail)
         self.broken: Final = asyncio.Event()
         """The adapter raised; nothing more is given to it."""
         self.ended: Final = asyncio.Event()
@@ -71,22 +69,12 @@ class TurnFeed:
                 await call_host(self._on_first_sign())
 
     async def stderr(self, line: Line) -> None:
-        """Pass on standard error: the first lines at once, of a flood only the last ones, at the end."""
-        event = StderrLine(line.text, truncated=line.truncated)
-        self._stderr_lines += 1
-        if self._stderr_lines <= self._limits.stderr_lines:
-            await self.receive(event)
-        else:
-            self._stderr_tail.append(event)
-
-    async def flush_stderr(self) -> None:
-        """Pass on the last lines of a flood, and how many were left out."""
-        dropped = self._stderr_lines - self._limits.stderr_lines - len(self._stderr_tail)
-        if dropped > 0:
-            violation(self.turn, f"{dropped} lines of standard error were not read", "stderr_flood")
-        while self._stderr_tail:
-            await self.receive(self._stderr_tail.popleft())
-        self._stderr_lines = min(self._stderr_lines, self._limits.stderr_lines)
+        """Pass on standard error, all of it: what decides may stand anywhere (R-EVI-2), and the turn's record has the bounds."""
+        self.turn.torn = Torn(start=line.rest, end=line.truncated)
+        try:
+            await self.receive(StderrLine(line.text, truncated=line.truncated))
+        finally:
+            self.turn.torn = WHOLE
 
     def _adapter_failed(self, exc: Exception) -> None:
         self.turn.incomplete()

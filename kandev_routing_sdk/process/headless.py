@@ -49,7 +49,6 @@ class HeadlessDownstream(AgentDriver):
         if child.failure is not None:
             turn.failed("interrupted")
             raise child.failure
-        await feed.flush_stderr()
         if by_itself:
             note_exit(turn, status)
         await feed.receive(Exited(status.code, status.signal, stopped=not by_itself))

@@ -11,13 +11,10 @@ class ProcessLimits:
     """Bounds on one agent process. Waits are real seconds: a process does not follow a test's clock."""
 
     line_bytes: int = 1024 * 1024
-    """A longer line is cut here and flagged; its rest is thrown away unread."""
+    """A longer line of standard output is cut here and flagged, its rest is thrown away unread; one of standard error comes in
+    pieces of this size."""
     total_bytes: int = 512 * 1024 * 1024
     """Of standard output and standard error together; an agent that says more is ended."""
-    stderr_lines: int = 500
-    """Lines of standard error that are passed on as they come …"""
-    stderr_tail: int = 100
-    """… and how many of the last ones are passed on at the end; those in between are counted only."""
     outbox_bytes: int = 4 * 1024 * 1024
     """Answers waiting for an agent that does not read; more are dropped. Prompts do not count."""
     eof_grace_s: float = 2.0

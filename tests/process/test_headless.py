@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import json
 import logging
 import resource
 import subprocess
@@ -20,12 +19,14 @@ import anyio
 import pytest
 
 from kandev_routing_sdk.clock import SystemClock
+from kandev_routing_sdk.evidence.collector import Decisive
+from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.process import child as child_module
 from kandev_routing_sdk.process import spawn as spawn_module
 from kandev_routing_sdk.process.group import read_stat
 from kandev_routing_sdk.process.lines import Line
-from kandev_routing_sdk.spec.adapter import AgentEvent, Exited, LaunchPlan, StdoutLine
+from kandev_routing_sdk.spec.adapter import AgentEvent, Exited, LaunchPlan, StderrLine, StdoutLine
 from kandev_routing_sdk.testing import ScriptBuilder, ScriptedAgent
 from kandev_routing_sdk.testing.scripted.adapter import ScriptedHeadlessExtractor
 from kandev_routing_sdk.types import AttemptOutcome, Channel, Delivery
@@ -126,19 +127,40 @@ async def test_an_agent_that_does_not_read_its_prompt(tmp_path: Path) -> None:
     assert (AttemptOutcome.FAILED, 7) == (report.outcome, report.evidence.exit_code)
 
 
-async def test_a_stderr_flood_is_bounded_and_counted(tmp_path: Path) -> None:
+async def test_a_stderr_flood_is_read_bounded_and_counted(tmp_path: Path) -> None:
+    """R-EVI-2: every line reaches the extractor, what is kept of them is bounded, the rest is counted."""
     agent = ScriptedAgent(tmp_path / "a", ScriptBuilder().stderr("line {n}", times=200_000).fail_quota())
-    seen: list[AgentEvent] = []
+    seen: list[str] = []
 
     class Spy:
         def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
-            seen.append(event)
+            if isinstance(event, StderrLine):
+                seen.append(event.text)
+                turn.signal(Signal(channel=Channel.STDERR, text=event.text))
 
     with anyio.fail_after(60):
-        report = await drive(headless(agent), extractor=Spy()).run()
-    assert QUICK.stderr_lines + QUICK.stderr_tail + 2 == len(seen)
-    assert "line 199999" in {getattr(e, "text", "") for e in seen}
-    assert "stderr_flood" in json.dumps([s.data for s in report.evidence.signals])
+        evidence = (await drive(headless(agent), extractor=Spy()).run()).evidence
+    assert [f"line {n}" for n in range(200_000)] == seen
+    kept = [s.text for s in evidence.signals if s.channel is Channel.STDERR]
+    assert ("line 199999", 200_000) == (kept[-1], len(kept) + evidence.dropped)
+
+
+async def test_the_rest_of_a_long_line_of_standard_error_is_read(tmp_path: Path) -> None:
+    """R-EVI-2: what decides may stand behind a mebibyte of anything; R-EVI-5: a cut hides no secret."""
+    line = f"{'x ' * 100_000}usage limit reached {'y ' * 100_000}{SECRET} {'z ' * 100_000}"
+    agent = ScriptedAgent(tmp_path / "a", ScriptBuilder().stderr(line).fail_quota())
+    driven = drive(headless(agent), extractor=Listens(), limits=replace(QUICK, line_bytes=100_000))
+    driven.turn._collector._decides = lambda s: Decisive("r") if "usage limit" in (s.text or "") else None
+    kept = [s.text or "" for s in (await driven.run()).evidence.signals]
+    assert (True, False) == (any("usage limit reached" in t for t in kept), any("FAKEfake" in t for t in kept))
+
+
+class Listens:
+    """Keeps standard error."""
+
+    def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
+        if isinstance(event, StderrLine):
+            turn.signal(Signal(channel=Channel.STDERR, text=event.text))
 
 
 async def test_a_long_line_is_cut_and_makes_observation_incomplete(tmp_path: Path) -> None:

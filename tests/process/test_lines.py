@@ -35,6 +35,21 @@ def test_the_buffer_stays_bounded() -> None:
         assert LIMIT == len(splitter._buffer)
 
 
+@given(st.lists(st.text("ab\n", max_size=60)), st.integers(4, 12))
+def test_a_line_in_pieces_loses_nothing(chunks: list[str], limit: int) -> None:
+    """Each piece begins a little before the end of the one before it (R-EVI-2)."""
+    splitter = LineSplitter(limit, pieces=True)
+    pieces = [line for chunk in chunks for line in splitter.feed(chunk.encode())] + splitter.flush()
+    whole = ""
+    for piece in pieces:
+        overlap = limit // 4 if piece.rest else 0
+        assert not overlap or whole.endswith(piece.text[:overlap])
+        whole += piece.text[overlap:] + "\n" * (not piece.truncated)
+    text = "".join(chunks)
+    assert text + "\n" * (not text.endswith("\n") and bool(text)) == whole
+    assert all(len(piece.text) <= limit for piece in pieces)
+
+
 def test_a_carriage_return_before_the_newline_belongs_to_neither() -> None:
     assert [Line("a", truncated=False), Line("b\rc", truncated=False)] == split([b"a\r\nb\rc\n"])
 
