@@ -31,6 +31,8 @@ _NEVER_CONNECTED: Final = re.compile(
 )
 _STREAM: Final = "text/event-stream"
 _FAILED_WHOLE: Final = "response.failed"
+_FIRST_EVENTS: Final = 3
+"""A response is created and in progress, then the third event fails it; a later one comes after a part of the answer."""
 _OWN_NAMES: Final = frozenset({"name", "data"})
 
 
@@ -94,8 +96,17 @@ def failure_of(error: JsonValue) -> Failure:
         headers=_headers(headers),
         body=_body(body),
         code=as_text(as_object(data.get("metadata")).get("code")),
-        in_stream=_STREAM in _content_type(headers) and as_object(_parsed(body)).get("type") != _FAILED_WHOLE,
+        in_stream=_STREAM in _content_type(headers) and not _failed_whole(as_object(_parsed(body))),
     )
+
+
+def _failed_whole(event: Mapping[str, JsonValue]) -> bool:
+    """Whether an event of a stream fails a response of which nothing had come."""
+    number, response = event.get("sequence_number"), as_object(event.get("response"))
+    made = as_object(response.get("usage")).get("output_tokens")
+    begun = bool(response.get("output")) or (isinstance(made, int) and made > 0)
+    late = isinstance(number, int) and number > _FIRST_EVENTS
+    return event.get("type") == _FAILED_WHOLE and not begun and not late
 
 
 def structured(message: str) -> JsonValue:

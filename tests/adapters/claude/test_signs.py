@@ -17,7 +17,7 @@ Event = dict[str, Any]
 
 INIT = {"type": "system", "subtype": "init", "session_id": "s-1", "model": "claude-sonnet-4-5"}
 WORDS = "API Error: 529 Overloaded."
-LABELS = {"error": "server_error", "api_error_status": 529}
+LABELS: Event = {"error": "server_error", "api_error_status": 529}
 NOTHING = {"input_tokens": 0, "output_tokens": 0, "server_tool_use": {"web_search_requests": 0}}
 
 

@@ -157,7 +157,7 @@ def test_over_acp_a_remark_may_tell_of_a_broken_try(make: Any) -> None:
 def app_server(message: str, *, again: bool) -> Turn:
     said = {"message": "Reconnecting... 1/5", "additionalDetails": message} if again else {"message": message}
     last = {"message": CLEAN, "codexErrorInfo": "rateLimitExceeded"}
-    frames = (
+    frames: tuple[dict[str, Any], ...] = (
         {"method": "error", "params": {"error": said, "willRetry": again}},
         {"method": "turn/completed", "params": {"turn": {"status": "failed", "error": last}}},
     )

@@ -107,6 +107,48 @@ def test_an_answer_after_a_refused_tool_is_an_answer(turn: Turn) -> None:
     assert AttemptOutcome.SUCCESS is turn.exit().outcome
 
 
+REFUSED = StderrLine("! permission requested: bash (rm -rf x); auto-rejecting")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        REFUSED.text,
+        "\x1b[93m\x1b[1m!\x1b[0m permission requested: external_directory (/etc/*); auto-rejecting",
+        "! Permission requested: github_create-issue; auto-rejecting",
+        "permission requested",
+    ],
+)
+def test_what_asks_for_leave_is_a_tool_that_the_model_called(turn: Turn, line: str) -> None:
+    """R-SAFE-1, R-SAFE-7: an answer had begun, though no event told of it."""
+    effects = turn.feed(StderrLine(line), LIMITED).exit(1).effects
+    assert (True, False) == (effects.tool_call, effects.complete)
+
+
+def test_a_tool_that_asks_again_and_again_is_called_once(turn: Turn) -> None:
+    assert [ToolCall("", "bash")] == turn.feed(REFUSED, REFUSED, LIMITED).of(ToolCall)
+
+
+@pytest.mark.parametrize(
+    ("fields", "whole"),
+    [
+        ({"sequence_number": 2}, True),
+        ({}, True),
+        ({"sequence_number": 40}, False),
+        ({"response": {"output": [{"type": "message"}], "error": {"code": "server_error"}}}, False),
+        ({"response": {"usage": {"output_tokens": 5}, "error": {"code": "server_error"}}}, False),
+        ({"type": "error"}, False),
+    ],
+)
+def test_a_response_failed_as_a_whole_only_if_nothing_of_it_had_come(
+    turn: Turn, fields: dict[str, Any], whole: bool
+) -> None:
+    body = {"type": "response.failed", "response": {"error": {"code": "server_error"}}, **fields}
+    headers = {"content-type": "text/event-stream; charset=utf-8"}
+    failure = error(message="x", statusCode=500, responseHeaders=headers, responseBody=json.dumps(body))
+    assert whole is turn.feed(failure).exit(1).effects.complete
+
+
 # Failures ------------------------------------------------------------------------------------------------------------
 
 LIMITED = error(
