@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -12,8 +14,10 @@ from kandev_routing_sdk.evidence.collector import (
     MAX_ENVELOPE_BYTES,
     MAX_SIGNAL_BYTES,
     MAX_SIGNALS,
+    MAX_TEXT_CHARS,
     Decisive,
     SignalCollector,
+    Torn,
 )
 from kandev_routing_sdk.evidence.fitting import cut_utf8
 from kandev_routing_sdk.evidence.model import Signal
@@ -186,6 +190,140 @@ def test_a_huge_text_is_read_at_both_ends() -> None:
     assert (True, True, True) == ("first word" in kept, "last word" in kept, len(kept) <= MAX_ENVELOPE_BYTES)
 
 
+def by_word(*words: str) -> Callable[[Signal], Decisive | None]:
+    """A catalogue with one rule a word; what begins with "retry" is interim."""
+
+    def decides(signal: Signal) -> Decisive | None:
+        said = [w for w in words if w in (signal.text or "")]
+        return Decisive(said[0], (signal.text or "").startswith("retry")) if said else None
+
+    return decides
+
+
+@pytest.mark.parametrize("at", [0, 24, 150, 299])
+@pytest.mark.parametrize("channel", [Channel.STDERR, Channel.STDOUT_EVENT])
+def test_a_rare_verdict_outlives_what_is_said_often(at: int, channel: Channel) -> None:
+    """R-EVI-2: more that decides than there are places: of one cause the first and the last are enough."""
+    collector = SignalCollector(Sanitiser(), by_word("usage limit", "network"))
+    for n in range(300):
+        if n == at:
+            collector.add(Signal(channel=channel, text="usage limit reached"))
+        collector.add(Signal(channel=channel, text=f"retry {n}: network" if n % 2 else f"network {n}"))
+    texts = [s.text for s in collector.signals()]
+    assert {"network 0", "retry 1: network", "usage limit reached", "network 298", "retry 299: network"} <= set(texts)
+    assert 301 == len(texts) + collector.dropped
+
+
+def test_what_the_runtime_says_is_not_a_duplicate_of_a_line() -> None:
+    """The same rule on another channel is another cause: only one of them may count in the end."""
+    collector = SignalCollector(Sanitiser(), by_word("limit"))
+    for n in range(100):
+        collector.add(line(n, "limit"))
+        if n == 50:
+            collector.add(Signal(channel=Channel.AGENT_NOTICE, text="limit"))
+    assert 1 == [s.channel for s in collector.signals()].count(Channel.AGENT_NOTICE)
+
+
+def test_of_many_causes_the_tries_go_first() -> None:
+    """R-EVI-2: what the agent repeats by itself is worth less than a verdict."""
+    words = [f"<{n}>" for n in range(70)]
+    collector = SignalCollector(Sanitiser(), by_word(*words))
+    for n, word in enumerate(words):
+        collector.add(Signal(channel=Channel.AGENT_NOTICE, text=word if n % 2 else f"retry {word}"))
+    kept = {s.text for s in collector.signals()}
+    assert {f"<{n}>" for n in range(1, 70, 2)} <= kept
+
+
+def test_all_of_a_long_text_is_looked_at() -> None:
+    """R-EVI-2: the middle of four million characters, also at the edges of what is looked at in one piece."""
+    decisive = " You've hit your usage limit. "
+    for at in (32_000, 33_000, 61_440, 100_001, 2_000_000, 4_100_000):
+        for noise in ("x", "a b", "step\n"):
+            text = noise * (at // len(noise)) + decisive + noise * ((4_190_000 - at) // len(noise))
+            collector = collect(Signal(channel=Channel.AGENT_NOTICE, text=text), decisive_word="usage limit")
+            kept = collector.signals()
+            assert any(decisive.strip() in (s.text or "") for s in kept), (at, noise)
+            assert collector.dropped > 900
+
+
+def test_of_an_endless_text_both_ends_count_and_the_rest_is_counted() -> None:
+    """R-EVI-2: what is not looked at is counted as dropped."""
+    half = MAX_TEXT_CHARS // 2
+    text = "x" * (half - 100) + "first word" + "x" * 10_000_000 + "last word" + "x" * (half - 100)
+    collector = SignalCollector(Sanitiser(), by_word("first word", "last word"))
+    collector.add(Signal(channel=Channel.STDERR, text=text))
+    kept = " ".join(s.text or "" for s in collector.signals())
+    assert (True, True) == ("first word" in kept, "last word" in kept)
+    assert collector.dropped > 10_000_000 // MAX_SIGNAL_BYTES
+
+
+@pytest.mark.parametrize("at", [40_000, 65_000, 65_500, 100_000, 150_000])
+def test_a_secret_in_a_long_text_stays_whole_until_it_is_cleaned(at: int) -> None:
+    """R-EVI-5: however the text is cut around it."""
+    for shift in range(0, 4096, 173):
+        text = "y " * ((at + shift) // 2) + f"usage limit {KEY} " + "z " * (100_000)
+        kept = "".join(
+            s.text or ""
+            for s in collect(Signal(channel=Channel.STDERR, text=text), decisive_word="usage limit").signals()
+        )
+        assert (True, False) == ("usage limit" in kept, "FAKE" in kept), shift
+
+
+@pytest.mark.parametrize("torn", [Torn(start=True), Torn(end=True), Torn(start=True, end=True)])
+@pytest.mark.parametrize("length", [6_000, 200_000])
+def test_what_stands_beside_a_tear_goes(torn: Torn, length: int) -> None:
+    """R-EVI-5: half a secret has lost its shape."""
+    collector = SignalCollector(Sanitiser(), by_word("alpha", "omega"))
+    collector.add(Signal(channel=Channel.STDERR, text=f"alpha {'w ' * (length // 2)} omega"), torn)
+    kept = "".join(s.text or "" for s in collector.signals())
+    assert (torn.start, torn.end) == ("alpha" not in kept, "omega" not in kept)
+    assert "w w w" in kept
+
+
+def test_a_word_under_colours_or_beside_a_secret_is_seen() -> None:
+    """What decides is asked before a line is sanitised; what sanitising brings out counts all the same."""
+    decides = lambda s: Decisive("r") if re.search(r"usage limit|key .{1,20} revoked", s.text or "") else None  # noqa: E731
+    for text in ("\x1b[31musage\x1b[0m limit", f"key {KEY} revoked"):
+        collector = SignalCollector(Sanitiser(), decides)
+        for n in range(200):
+            collector.add(line(n))
+            if n == 100:
+                collector.add(Signal(channel=Channel.STDERR, text=text))
+        texts = [s.text for s in collector.signals()]
+        assert 1 == sum("compiling" not in (t or "") for t in texts)
+        assert not any("\x1b" in (t or "") or "FAKE" in (t or "") for t in texts)
+
+
+@pytest.mark.parametrize("length", [40, 400])
+def test_the_headers_that_tell_are_kept_first(length: int) -> None:
+    """R-EVI-2: wherever they stand among many."""
+    noise = {f"x-h{n}": "v" * length for n in range(100)}
+    telling = {
+        "Retry-After": "120",
+        "x-ratelimit-reset": "9",
+        "x-codex-primary-used-percent": "100",
+        "anthropic-beta": "b",
+    }
+    (kept,) = collect(Signal(channel=Channel.HTTP, headers={**noise, **telling, "content-type": "text/html"})).signals()
+    assert kept.headers is not None
+    assert [*telling, "content-type"] == [n for n in kept.headers if not n.startswith("x-h")]
+    assert list(kept.headers) == sorted(kept.headers, key=[*noise, *telling, "content-type"].index)
+
+
+@pytest.mark.parametrize("value", ["v", "v" * 300])
+@pytest.mark.parametrize(
+    "name", ["error", "code", "codexErrorInfo", "errorName", "resets_at", "resets_in_seconds", "retry_after"]
+)
+def test_the_fields_that_tell_are_kept_first(name: str, value: str) -> None:
+    """R-EVI-2: behind any number of others, at any depth that is kept."""
+    wide: dict[str, JsonValue] = {f"k{n}": value for n in range(100)}
+    (kept,) = collect(Signal(channel=Channel.ACP_ERROR, data={**wide, "error": {**wide, name: 7}})).signals()
+    assert isinstance(kept.data, dict)
+    error = kept.data["error"]
+    assert isinstance(error, dict)
+    assert (7, name) == (error[name], list(error)[-1])
+
+
 SIGNALS = st.builds(
     Signal,
     channel=st.sampled_from(Channel),
@@ -203,6 +341,7 @@ def test_no_input_breaks_the_bounds(signals: list[Signal], everything_decides: b
     for signal in signals:
         collector.add(signal)
     kept = collector.signals()
+    assert kept == collector.signals()
     assert len(kept) <= MAX_SIGNALS
     assert all(size_of(s) <= MAX_SIGNAL_BYTES for s in kept)
     assert sum(len(s.model_dump_json(exclude_none=True).encode()) for s in kept) <= MAX_ENVELOPE_BYTES

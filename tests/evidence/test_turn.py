@@ -224,6 +224,16 @@ def test_signals_are_bounded_and_counted() -> None:
     assert ("0", 64, 36) == (evidence.signals[0].text, len(evidence.signals), evidence.dropped)
 
 
+def test_the_whole_envelope_fits_with_its_own_facts() -> None:
+    """R-EVI-2: 64 KiB are of everything in it, however much of that the caller named."""
+    for ids in (10, 8_000):
+        record = TurnRecord(TurnContext(family="acme", session_id="s" * ids), Sanitiser(), lambda _: None)
+        for n in range(64):
+            record.signal(Signal(channel=Channel.STDERR, text=f"{n} " + "x " * 2000))
+        evidence = record.report(NOW).evidence
+        assert 65_536 - 5_000 - 4_096 <= len(evidence.model_dump_json().encode()) <= 65_536
+
+
 def test_what_an_agent_calls_itself_and_its_end_is_clean_and_short() -> None:
     """R-EVI-2, R-EVI-5: they go into rows and documents as they are."""
     key = "sk-ant-api03-" + "A1b2C3d4" * 5
