@@ -100,7 +100,7 @@ class CodexAcpExtractor(TypedFailureExtractor):
         turn.text(self.answer.piece(name, text))
 
     def _runtime_words(self, text: str, turn: TurnRecord) -> None:
-        if self._system_error and self._cause is None:
+        if self._system_error and self._cause is None and not _NOTICE.match(text):
             self._cause = failure_signal(Channel.AGENT_NOTICE, text, None)
         elif not _NOTICE.match(text):
             turn.notice(text)  # the answer to a command of its own, or a newer one's: it may stand for something done

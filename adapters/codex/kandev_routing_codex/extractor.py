@@ -33,6 +33,8 @@ _RAN: Final = re.compile(
 """A command that ended, as Codex tells it where nobody asked for JSON."""
 _NOISE: Final = ("Reading additional input from stdin",)
 _OWN_ERROR: Final = "ERROR: "
+_MAX_REMARKS: Final = 100
+"""More warnings than that, said ahead of a turn, are not shown."""
 
 
 class CodexExtractor:
@@ -51,6 +53,8 @@ class CodexExtractor:
         """Whether a try may have ended inside a response that was not shown."""
         self._pending: Signal | None = None
         """The last error that is no verdict yet."""
+        self._remarks: list[str] = []
+        """Warnings that are not shown yet: nothing has proved that the prompt arrived."""
         self._started = self._ended = self._failed = False
         self._waits = 0
         self._handlers: Final[Mapping[str, Callable[[Event, TurnRecord], None]]] = {
@@ -117,6 +121,7 @@ class CodexExtractor:
         if isinstance(usage, dict):
             turn.usage(_int(usage.get("input_tokens")), _int(usage.get("output_tokens")))
         turn.acknowledged()
+        self._show_remarks(turn)
         if self._failed:
             turn.incomplete()  # something had begun after all (R-SAFE-6)
         else:
@@ -129,6 +134,7 @@ class CodexExtractor:
         self._flush(turn)
         self._own_up(turn)
         turn.acknowledged()
+        self._show_remarks(turn)
         pending, self._pending = self._pending, None
         if pending is not None and not message:
             turn.signal(pending)
@@ -177,6 +183,7 @@ class CodexExtractor:
             self._warning(_str(item.get("message")), turn)
             return
         self._answered, self._pending = True, None
+        self._show_remarks(turn)
         if kind == "agent_message":
             self._message(item_id, _str(item.get("text")), turn, done=done)
         elif kind in {"reasoning", "todo_list"}:
@@ -186,11 +193,19 @@ class CodexExtractor:
             self._tool(kind, item_id, item, turn, done=done)
 
     def _warning(self, message: str, turn: TurnRecord) -> None:
-        """An ``error`` item may be a mere warning, said before anything was sent: words, no verdict."""
+        """An ``error`` item is a mere warning: of a server of tools, a skill, the configuration. Codex goes on, so it explains no
+        failure, in whatever words (R-EVI-4, R-EVI-6); and it may be said before anything was sent.
+        """
         self._unsure = self._unsure or warns_of_break(message)
-        if self._answered:
-            turn.notice(message)
-        turn.signal(Signal(channel=Channel.STDOUT_EVENT, text=message))
+        if len(self._remarks) < _MAX_REMARKS:
+            self._remarks.append(message)
+        if self._answered or self._ended:
+            self._show_remarks(turn)
+
+    def _show_remarks(self, turn: TurnRecord) -> None:
+        remarks, self._remarks = self._remarks, []
+        for remark in remarks:
+            turn.notice(remark)
 
     def _message(self, item_id: str, text: str, turn: TurnRecord, *, done: bool) -> None:
         turn.acknowledged()

@@ -103,7 +103,7 @@ def test_a_warning_is_words_and_no_verdict(turn: Turn) -> None:
         item("error", message="Model metadata for `x` not found."), item("agent_message", text="Hello."), DONE
     ).exit()
     assert AttemptOutcome.SUCCESS is report.outcome
-    assert [None] == [signal.data for signal in report.evidence.signals]
+    assert () == report.evidence.signals
 
 
 def test_retries_are_counted_and_are_not_the_end(turn: Turn) -> None:
