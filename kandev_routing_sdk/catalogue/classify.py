@@ -127,8 +127,8 @@ class Catalogue:
         code, because = _code(evidence, judgement, hint)
         row = CODES[code]
         confidence = rule.confidence if rule else _LOW
-        if confidence is _HIGH and _is_beside_the_point(judgement):
-            confidence, because = Confidence.MEDIUM, (*because, "the failed request itself says something else")
+        if confidence is _HIGH and (doubt := self._doubt(judgement)) is not None:
+            confidence, because = Confidence.MEDIUM, (*because, doubt)
         error_class = _UNCLASSIFIED if confidence is _LOW else row.error_class
         shown = winner.view if winner else _shown(judgement)
         at = shown.signal.at if shown else None
@@ -153,6 +153,15 @@ class Catalogue:
             }
         )
 
+    def _doubt(self, judgement: Judgement) -> str | None:
+        """Return why what decides is not sure enough to be acted upon, or None."""
+        winner = judgement.winner
+        if winner is None or not winner.rule.authorises:
+            return None
+        if _is_beside_the_point(judgement):
+            return "the agent's runtime itself says something else"
+        return self._matcher.doubt(winner)
+
     def _excerpt(self, view: View | None, rule: Rule | None, clean: Callable[[str], str]) -> str | None:
         """Return the words to show: all of them, or of more than fit those from the line that decided."""
         if view is None:
@@ -163,7 +172,7 @@ class Catalogue:
         words = clean(words)
         if not words or words.isspace():
             return None
-        if (view.joined or len(words) > MAX_EXCERPT_BYTES) and rule is not None:
+        if (view.joined or len(words) > _LEAD) and rule is not None:
             at = self._matcher.where(rule, words)
             words = words[max(words.rfind("\n", 0, at) + 1, at - _LEAD) :]
         if view.joined:
@@ -223,16 +232,15 @@ def _code(evidence: Evidence, judgement: Judgement, hint: TimingHint | None) -> 
 
 
 def _is_beside_the_point(judgement: Judgement) -> bool:
-    """Whether a line of standard error decides, where others speak too, although the runtime reports a failed request.
+    """Whether a line of standard error decides, where others speak too, although the runtime tells of a failure that no rule knows.
 
-    That request was refused with a status for a reason that no rule knows; the line may be any tool server's.
+    That failure has a cause of its own; the line may be any tool server's.
     """
     winner = judgement.winner
     if winner is None or winner.view.channel is not _STDERR:
         return False
     return any(
-        r.view.channel is not _STDERR and not r.matches and (r.view.status or 0) >= _ERROR_STATUS
-        for r in judgement.readings
+        _is_unexplained(r) and r.view.channel is not _STDERR and r.view.channel is not _EXIT for r in judgement.readings
     )
 
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
+from kandev_routing_sdk.catalogue.echoes import only_quotes, refuses_the_request
 from kandev_routing_sdk.catalogue.fields import FieldRules
-from kandev_routing_sdk.catalogue.own_words import in_own_words
+from kandev_routing_sdk.catalogue.own_words import in_own_words, names_its_speaker
 from kandev_routing_sdk.catalogue.patterns import PatternSet, compile_any, exact_to_re2, to_re2
 from kandev_routing_sdk.catalogue.rules import Rank, Rule
 from kandev_routing_sdk.catalogue.views import View, names_a_status
@@ -169,6 +170,20 @@ class Matcher:
         patterns = _patterns(rule)
         found = compile_any(patterns).search(text) if patterns else None
         return 0 if found is None else int(found.start())
+
+    def doubt(self, match: Match) -> str | None:
+        """Return why the words that decide may be another's, so that nothing automatic may follow them; None for no doubt."""
+        view, patterns = match.view, _patterns(match.rule)
+        if not patterns:
+            return None
+        regex = compile_any(patterns)
+        if refuses_the_request(view) and only_quotes(view, regex):
+            return "the provider refuses the request and quotes these words"
+        if view.channel is not _STDERR or match.rule.families:
+            return None
+        if names_its_speaker(view.text, lambda block: regex.search(block) is not None):
+            return None
+        return "the line names no model, vendor or agent: it may be any program's"
 
     def _named(self, found: Sequence[int], view: View) -> tuple[list[Rule], frozenset[Mark]]:
         entries = [self._entries[i] for i in found]

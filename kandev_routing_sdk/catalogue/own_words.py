@@ -46,9 +46,21 @@ _OWN: Final = (
     r"[\"'](?:api_error|insufficient_quota|usage_limit_reached|rate_limit_exceeded|context_length_exceeded|model_not_found)[\"']",
     r"\bmodel [\"'`]\S+[\"'`] not found\b",
     r"\berror, status code: [45]\d\d\b|\berror code: [45]\d\d - |\binvalid status code [45]\d\d\b",
-    _LABEL + rf"(?:{'|'.join(_ADDRESSED)})\b",
 )
-_OWN_LINE: Final = re2.compile("(?i)" + "|".join(f"(?:{pattern})" for pattern in _OWN))
+_NAMES: Final = (
+    # what only agents, models and their vendors have
+    r"\b(?:anthropic|claude|openai|chatgpt|codex|opencode|copilot|gemini|openrouter|mistral|moonshotai|deepseek|cursor|alibaba)\b",
+    r"\b(?:opus|sonnet|haiku|gpt-[\w.]+|kimi[\w-]*|qwen[\w.-]*|glm-[\w.]+)\b|\bapi\.\w+\.ai\b|\bcapi\b|\b(?:ai|language) models?\b",
+    r"\b(?:usage|session|weekly|daily|monthly|5[- ]hour|\d+[- ]hour|plan|request) (?:usage )?limits?\b|\bhit your limit\b",
+    r"\bpremium requests?\b|\b(?:free|extra|usage) (?:usage|pattern|limits?)\b|\bquota\b[^\n]{0,40}\bplan and billing\b",
+    r"\b(?:tokens|requests) per (?:min|minute|day)\b|\btoo many tokens\b|\bcapacity on this\b",
+    r"\bstream(?:ing)? (?:disconnected|error)\b",
+    r"\b(?:run|type|use) `?/login\b|\blog out and (?:log|sign) in\b|\b[A-Z]+_API_KEY\b|\bapi_?key or auth_?token\b",
+)
+_NAMED_LINE: Final = re2.compile("(?i)" + "|".join(f"(?:{pattern})" for pattern in (*_OWN, *_NAMES)))
+_OWN_LINE: Final = re2.compile(
+    "(?i)" + "|".join(f"(?:{pattern})" for pattern in (*_OWN, _LABEL + rf"(?:{'|'.join(_ADDRESSED)})\b"))
+)
 
 
 _URL: Final = re2.compile(r"(?i)\b(?:https?|wss?)://(?:[^\s/@\"'<>)]*@)?([^\s/:?#\"'<>),;]+)([^\s\"'<>)]*)")
@@ -73,6 +85,15 @@ def in_own_words(text: str, holds: Callable[[str], bool], *, bare: bool) -> bool
         "\n".join(lines[n : n + 1 + _REACH]) for n, line in enumerate(lines) if not bare or _OWN_LINE.search(line)
     )
     return any(holds(block) and not _leads_elsewhere(block) for block in blocks)
+
+
+def names_its_speaker(text: str, holds: Callable[[str], bool]) -> bool:
+    """Whether ``holds`` is true of a line, with the few below it, that names a model, a vendor of models or an agent."""
+    lines = text.splitlines()
+    return any(
+        _NAMED_LINE.search(line) is not None and holds("\n".join(lines[n : n + 1 + _REACH]))
+        for n, line in enumerate(lines)
+    )
 
 
 def _leads_elsewhere(block: str) -> bool:

@@ -657,3 +657,79 @@ def test_a_time_that_is_anothers_is_not_this_causes(beside: dict[str, object]) -
 def test_what_the_runtime_says_of_itself_is_not_taken_for_anothers(message: str, code: Code) -> None:
     """Where the agent's runtime is proven to speak, a name in passing changes nothing."""
     assert code == said(message, "agent_notice").code
+
+
+CLEAN = Effects(delivery=Delivery.ACKNOWLEDGED, complete=True)
+ECHOES = [
+    "unexpected status 422 Unprocessable Entity: field 'Not logged in' is no role",
+    "API Error: 400 system: text content 'token expired' bad",
+    "API Error: 400 Could not parse tool output: 'Credit balance is too low'",
+    "API Error: 400 text 'not logged in' is bad",
+]
+
+
+@pytest.mark.parametrize("message", ECHOES)
+def test_nothing_automatic_follows_what_a_refusal_quotes(message: str) -> None:
+    """A provider that says what is wrong with a request may quote any word of it (R-EVI-6, R-SAFE-1)."""
+    assert said(message, "acp_error").automatic_refusal(CLEAN) is not None
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "API Error: 400 Credit balance is too low",
+        "Your credit balance is too low to access the API.",
+        'API Error: 400 {"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}',
+        "unexpected status 400 Bad Request: Your credit balance is too low",
+    ],
+)
+def test_what_a_refusal_begins_with_is_its_own(message: str) -> None:
+    found = said(message, "acp_error", http_status=400)
+    assert (Code.SUBSCRIPTION_REQUIRED, None) == (found.code, found.automatic_refusal(CLEAN))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "token expired",
+        "Not logged in",
+        "No credentials found",
+        "API key not set",
+        "Model not found: yolo-v8",
+        'The model "yolov5" does not exist',
+        "rate limit exceeded",
+        "The server is busy",
+        "insufficient funds",
+        "Payment required",
+        "Please run `foo login`",
+    ],
+)
+def test_a_sentence_that_names_nobody_is_not_acted_upon(line: str) -> None:
+    """Standard error belongs to every program: named, but no circuit and nothing automatic once the prompt was received."""
+    assert said(line, "stderr").automatic_refusal(CLEAN) is not None
+    assert Confidence.HIGH is not said(line, "stderr").confidence
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        LIMIT,
+        "Error: Model not found: openrouter/x",
+        "API Error: 529 Overloaded",
+        "Error: AI_APICallError: Unauthorized",
+    ],
+)
+def test_a_sentence_that_names_its_speaker_is(line: str) -> None:
+    assert said(line, "stderr").automatic_refusal(CLEAN) is None
+
+
+def test_a_failure_that_nobody_knows_is_not_explained_by_a_line_beside_it() -> None:
+    """What the runtime says without a status counts as much as one with it."""
+    unknown = {
+        "channel": "acp_error",
+        "code": -32603,
+        "text": "Internal error: something odd",
+        "data": {"errorName": "APIError"},
+    }
+    found = classify(unknown, {"channel": "stderr", "text": LIMIT})
+    assert (Code.QUOTA_LIMITED, Confidence.MEDIUM) == (found.code, found.confidence)
