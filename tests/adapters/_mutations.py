@@ -338,6 +338,9 @@ TAINTS: Final[Mapping[str, Mapping[str, Mutation]]] = {
         "a tool in place of an answer": before_the_end(_claude(_USE, model="<synthetic>")),
         "a remark in place of an answer": before_the_end(_claude({"type": "text", "text": "Wrote it."}, model="<synthetic>")),
         "a subagent's failure": before_the_end(_claude({"type": "text", "text": "x"}, model="<synthetic>", parent="toolu_9")),
+        "a retry of a request that broke off in its stream": before_the_end(
+            {"type": "system", "subtype": "api_retry", "attempt": 1, "max_retries": 2, "error_status": 529, "error": "unknown"}
+        ),
         "a tool that was denied": _result_with(permission_denials=[{"tool_name": "Bash", "tool_use_id": "t", "tool_input": {}}]),
         "tokens by model": _result_with(modelUsage=_MODEL_USAGE),
         "tokens by model since": _result_with(model_usage_since_last_result=_MODEL_USAGE),

@@ -22,6 +22,14 @@ _SPOKEN: Final = re.compile(
     r"|You['’]ve (?:hit|reached) your|Prompt is too long|Request too large)\b",
 )
 
+_LIMITED: Final = re.compile(
+    r"(?i)(?:internal error: )?(?:api error: )?(?:request rejected \(429\)"
+    r"|you(?:['’]ve| have) (?:hit|reached|used)\b|you(?:['’]re| are) out of\b|claude (?:ai )?usage limit reached\b"
+    r"|(?:[\w-]+ ){0,3}limit reached\b)"
+)
+_LIMITS: Final = frozenset({"rate_limit", "usage_limit_reached", "rate_limit_error"})
+_TOO_MANY: Final = 429
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -31,6 +39,13 @@ class Verdict:
     error: str | None
     api_error: str | None
     text: str
+
+    @property
+    def by_limit(self) -> bool:
+        """Whether the request was refused because of a limit: with that status, or in the runtime's words where there is none."""
+        if self.status is not None:
+            return self.status == _TOO_MANY
+        return self.error in _LIMITS or self.api_error in _LIMITS or says_limited(self.text)
 
     @property
     def before_response(self) -> bool:
@@ -50,6 +65,11 @@ class Verdict:
 def never_connected(text: str) -> bool:
     """Whether a sentence of Claude's tells that no connection came about."""
     return _NEVER_CONNECTED.search(text) is not None
+
+
+def says_limited(text: str) -> bool:
+    """Whether a sentence of Claude's begins with a limit that was reached."""
+    return _LIMITED.match(text) is not None
 
 
 def verdict_of(event: Mapping[str, JsonValue], text: str) -> Verdict:

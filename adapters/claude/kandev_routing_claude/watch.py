@@ -24,6 +24,8 @@ from kandev_routing_sdk.spec import Channel, JsonValue, Signal, TurnRecord
 SYNTHETIC: Final = "<synthetic>"
 """The model of what the runtime says in place of an answer."""
 
+_PAID: Final = ("allowed", "allowed_warning")
+
 
 class FailureWatch:
     """The failures of one turn's requests, as the runtime tells them."""
@@ -37,10 +39,12 @@ class FailureWatch:
         """What the runtime said without calling it an error."""
         self._retry: Signal | None = None
         """The last retry that nothing has answered yet: evidence, unless the turn recovers."""
+        self._limit: Signal | None = None
+        """The last rejection by a limit that nothing has answered yet: evidence of a failure for that reason only."""
 
     def answered(self) -> None:
-        """A response has begun, so what was retried before is over."""
-        self._retry = None
+        """A response has begun, so what was retried before is over, and what a limit rejected is paid for otherwise."""
+        self._retry = self._limit = None
 
     def recovered(self) -> None:
         """The model has answered after all."""
@@ -49,7 +53,8 @@ class FailureWatch:
     def api_retry(self, event: Event, turn: TurnRecord) -> None:
         """Claude tries again by itself (R-CON-9)."""
         status = as_int(event.get("error_status"))
-        self.unsure = self.unsure or status is None
+        # inside an open stream an error has a status too, but no label of its own
+        self.unsure = self.unsure or status is None or event.get("error") == "unknown"
         if as_int(event.get("attempt")) == 0:
             turn.acknowledged()  # a token is refreshed; no retry
             return
@@ -69,23 +74,29 @@ class FailureWatch:
         if not data and event.get("is_api_error_message") is not True:
             self._unlabelled.append(text)
             return
+        if self.verdict is not None:
+            # that a later request was refused cleanly proves nothing of the one before
+            self.unsure = self.unsure or not self.verdict.before_response
         self.verdict = verdict_of(event, text)
-        self.failed_with(self.verdict.status, turn)
+        self.failed_with(self.verdict.status, turn, limited=self.verdict.by_limit)
         turn.signal(Signal(channel=Channel.AGENT_NOTICE, text=text, data=data or None, http_status=self.verdict.status))
 
     def rate_limit(self, info: Event, turn: TurnRecord) -> None:
-        """Healthy turns tell their limits too: only a rejection is evidence."""
-        if info.get("status") != "rejected":
+        """Healthy turns tell their limits too: only a rejection is evidence, and not while overage pays (R-EVI-6)."""
+        if not info:
+            return
+        if info.get("status") != "rejected" or pays_otherwise(info):
+            self._limit = None
             return
         turn.acknowledged()
         data: dict[str, JsonValue] = {"type": "rate_limit_event", "rate_limit_info": dict(info)}
-        turn.signal(Signal(channel=Channel.STDOUT_EVENT, data=data))
+        self._limit = Signal(channel=Channel.STDOUT_EVENT, data=data)
 
     def result(self, event: Event, turn: TurnRecord) -> Verdict:
         """A ``result`` that tells of a failure."""
         text, stop = result_text(event), as_str(event.get("stop_reason"))
         verdict = verdict_of(event, text)
-        self.failed_with(verdict.status, turn)
+        self.failed_with(verdict.status, turn, limited=verdict.by_limit)
         turn.acknowledged()
         # words in place of an answer that tell of no failure may tell of something done
         self.unsure |= any(said and said != text and not spoken_by_runtime(said) for said in self._unlabelled)
@@ -93,13 +104,27 @@ class FailureWatch:
         turn.signal(Signal(channel=Channel.STDOUT_EVENT, text=text, data=data, http_status=verdict.status))
         return self.verdict or verdict
 
-    def failed_with(self, status: int | None, turn: TurnRecord) -> None:
-        """The pending retry belongs to the failure only if it tells of the same one."""
+    def failed_with(self, status: int | None, turn: TurnRecord, *, limited: bool) -> None:
+        """The pending retry, or rejection by a limit, belongs to the failure only if that is the same one.
+
+        Args:
+            status: the HTTP status of the failure, if it has one.
+            turn: the record of the turn.
+            limited: whether it was a refusal by a limit.
+        """
         retry, self._retry = self._retry, None
+        limit, self._limit = self._limit, None
         if retry is not None and status in {None, retry.http_status}:
             turn.signal(retry)
+        if limit is not None and limited:
+            turn.signal(limit)
         if status is not None:
             turn.http_status(status)
+
+
+def pays_otherwise(info: Event) -> bool:
+    """Whether requests go on beyond a limit that rejects them, for they are paid for as overage."""
+    return info.get("isUsingOverage") is True or info.get("overageStatus") in _PAID
 
 
 def is_notice(event: Event) -> bool:

@@ -197,6 +197,26 @@ def test_only_what_was_used_counts_as_spent(usage: Any, spent: bool) -> None:
     assert spent is has_spent(usage)
 
 
+IN_STREAM = synthetic(
+    {"type": "text", "text": "API Error: Overloaded"}, is_api_error_message=True, error="unknown", api_error_status=529
+)
+CLEAN = synthetic({"type": "text", "text": WORDS}, is_api_error_message=True, **LABELS)
+
+
+@pytest.mark.parametrize(
+    ("events", "left"),
+    [
+        ([CLEAN, CLEAN], True),
+        ([IN_STREAM, CLEAN], False),
+        ([system("api_retry", attempt=1, error_status=529, error="overloaded"), CLEAN], True),
+        ([system("api_retry", attempt=1, error_status=529, error="unknown"), CLEAN], False),
+        ([system("api_retry", attempt=1, error_status=None, error="unknown"), CLEAN], False),
+    ],
+)
+def test_each_request_counts_however_clean_the_last_one_ended(events: list[Event], left: bool) -> None:
+    assert left is repeatable(headless(*events, failed()))
+
+
 # The same, passed on over ACP -----------------------------------------------------------------------------------------
 
 
