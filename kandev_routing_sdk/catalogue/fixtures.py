@@ -66,13 +66,15 @@ def _check(catalogue: Verifiable, rule: Rule, fixture: Fixture, signal: Signal) 
         problem = f"it is not evidence, but gives {found.code}"
     elif fixture.kind in {"positive", "redaction"} and found.code not in _right(rule):
         problem = f"it gives {found.code} by {found.classifier_rule or 'no rule'}, not {rule.code}"
+    elif fixture.kind in {"positive", "redaction"} and not matched:
+        problem = f"this rule does not match it; {found.classifier_rule or 'another rule'} gives the same code"
     elif leaked := [s for s in fixture.secrets if s in found.model_dump_json()]:
         problem = f"{len(leaked)} marked secret(s) come out again"
     elif fixture.kind == "redaction" and not fixture.secrets:
         problem = "mark what must not come out with « »"
     if problem:
         raise CatalogueError(
-            f"{rule.source}: rule {rule.id}: {fixture.kind} fixture {fixture.label!r} does not hold: {problem}"
+            f"{rule.source}: rule {rule.id}: {fixture.kind} fixture {fixture.label} does not hold: {problem}"
         )
     return found
 

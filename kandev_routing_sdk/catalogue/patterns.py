@@ -60,12 +60,13 @@ def compile_rule(pattern: str, owner: str) -> Any:  # noqa: ANN401  (the engine 
     Raises:
         CatalogueError: it is not RE2, or larger than a rule's pattern may be.
     """
-    shown = pattern.removeprefix("(?m)")
-    shown = repr(shown if len(shown) <= 160 else f"{shown[:160]}…")  # noqa: PLR2004  (a line of a terminal or two)
+    shown = f"'{_as_written(pattern)}'"
     try:
         compiled = re2.compile(pattern, _options())
     except re2.error as e:
         reason = e.args[0].decode() if e.args and isinstance(e.args[0], bytes) else str(e)
+        if "repetition size" in reason:
+            reason += "; nothing may be repeated more than 1000 times, and repeats within repeats multiply"
         raise CatalogueError(f"{owner}: the pattern {shown} is not RE2: {reason}") from None
     if compiled.programsize > MAX_PROGRAM:
         raise CatalogueError(
@@ -73,6 +74,13 @@ def compile_rule(pattern: str, owner: str) -> Any:  # noqa: ANN401  (the engine 
             "allowed; repeat less often or split it"
         )
     return compiled
+
+
+def _as_written(pattern: str) -> str:
+    """Undo :func:`to_re2`, so that who wrote the pattern finds it: one line, backslashes as they are."""
+    written = pattern.removeprefix("(?m)").replace(r"(?:\s+)", " ").replace("['’]", "'").replace("'’", "'")
+    written = "".join(c if c.isprintable() else " " for c in written)
+    return written if len(written) <= 160 else f"{written[:160]}…"  # noqa: PLR2004  (a line of a terminal or two)
 
 
 def compile_any(patterns: Sequence[str]) -> Any:  # noqa: ANN401  (the engine has no stubs)

@@ -41,9 +41,10 @@ from enum import IntEnum
 from importlib.resources import files
 from typing import Any, Final, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StrictBool, StrictInt, StrictStr, ValidationError
 
 from kandev_routing_sdk.catalogue.codes import CODES
+from kandev_routing_sdk.catalogue.rule_errors import as_toml, file_sentence, fixture_sentence, listed_wrongly
 from kandev_routing_sdk.errors import CatalogueError
 from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.types import Channel, Code, Confidence, ErrorClass, Phase, Scope
@@ -89,12 +90,12 @@ class Condition(_Strict):
     """
 
     at: str
-    equals: str | int | bool | None = None
-    any_of: tuple[str | int, ...] | None = Field(default=None, alias="in")
+    equals: StrictStr | StrictInt | StrictBool | None = None
+    any_of: tuple[StrictStr | StrictInt, ...] | None = Field(default=None, alias="in")
     regex: str | None = None
     lacks: str | None = None
     """RE2 that no value there may match: what is absent lacks everything."""
-    exists: bool | None = None
+    exists: StrictBool | None = None
 
     @property
     def pattern(self) -> str | None:
@@ -111,15 +112,15 @@ class _RuleModel(_Strict):
     id: str = Field(pattern=r"^[a-z0-9_]+(\.[a-z0-9_]+)+$")
     code: Code
     confidence: Confidence = Confidence.HIGH
-    priority: int = Field(default=50, ge=0, le=100)
+    priority: StrictInt = Field(default=50, ge=0, le=100)
     scope: Scope | None = None
     channels: tuple[Channel, ...] = ()
     phases: tuple[Phase, ...] = ()
     families: tuple[str, ...] = ()
-    shared: bool = False
-    foreign: bool = False
-    wide: bool = False
-    bare: bool = False
+    shared: StrictBool = False
+    foreign: StrictBool = False
+    wide: StrictBool = False
+    bare: StrictBool = False
     timing: tuple[TimingSource, ...] = get_args(TimingSource)
     far_code: Code | None = None
     structured: tuple[tuple[Condition, ...], ...] = ()
@@ -132,10 +133,13 @@ class _RuleModel(_Strict):
 
 
 class _FileModel(_Strict):
-    released: str = Field(pattern=r"^\d{4}\.\d{2}$")
+    released: str = Field(pattern=r"^\d{4}\.(0[1-9]|1[0-2])$")
     provider: str | None = None
     families: tuple[str, ...] = ()
     rule: tuple[_RuleModel, ...] = ()
+
+
+_MODELS: Final[Mapping[str, type[BaseModel]]] = {"file": _FileModel, "rule": _RuleModel, "structured": Condition}
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +236,10 @@ def read_source(source: RuleSource) -> RuleFile:
     except tomllib.TOMLDecodeError as e:
         raise CatalogueError(f"{source.name} is not TOML: {e}") from None
     except ValidationError as e:
-        raise CatalogueError(_sentence(source.name, document, e)) from None
+        first = e.errors(include_url=False)[0]
+        raise CatalogueError(file_sentence(source.name, document, first, _MODELS)) from None
+    if problem := listed_wrongly("families", parsed.families, given="families" in parsed.model_fields_set):
+        raise CatalogueError(f"{source.name}: {problem}")
     rules = tuple(_rule(source.name, parsed, model) for model in parsed.rule)
     decides = {"provider": parsed.provider, "families": list(parsed.families)}
     fixtures: set[str] = set(FIXTURE_KINDS)
@@ -242,30 +249,25 @@ def read_source(source: RuleSource) -> RuleFile:
     )
 
 
-def _sentence(name: str, document: Mapping[str, Any], error: ValidationError) -> str:
-    first = error.errors(include_url=False)[0]
-    where = list(first["loc"])
-    if len(where) > 1 and where[0] == "rule" and isinstance(where[1], int):
-        body = document["rule"][where[1]]
-        label = body.get("id") if isinstance(body, dict) else None
-        where = [f"rule {label or where[1]}", *where[2:]]
-    says = "is an unknown key; remove it" if first["type"] == "extra_forbidden" else first["msg"]
-    return f"{name}: {'.'.join(str(p) for p in where) or 'the file'}: {says}"
-
-
 def _rule(source: str, parsed: _FileModel, model: _RuleModel) -> Rule:
     def refuse(what: str) -> CatalogueError:
         return CatalogueError(f"{source}: rule {model.id}: {what}")
 
     channels = frozenset(model.channels) or DEFAULT_CHANNELS
-    for problem in _problems(model, channels):
+    if model.id.startswith(_OURS) and not source.startswith(_NEUTRAL_FILES):
+        raise refuse("ids that begin with neutral are the SDK's own; begin it with who ships the rule")
+    for problem in (*_names(model), *_senseless(model), *_problems(model, channels)):
         raise refuse(problem)
     default_channel = next((c for c in Channel if c in channels and c in _FIXTURE_FIRST), min(channels))
-    try:
-        fixtures = tuple(_fixture(kind, raw, default_channel) for kind in FIXTURE_KINDS for raw in getattr(model, kind))
-    except ValidationError as e:
-        first = e.errors(include_url=False)[0]
-        raise refuse(f"a fixture is no signal: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    fixtures: list[Fixture] = []
+    for kind in FIXTURE_KINDS:
+        for number, raw in enumerate(getattr(model, kind), 1):
+            try:
+                fixtures.append(_fixture(kind, raw, default_channel))
+            except ValidationError as e:
+                raise refuse(fixture_sentence(kind, number, e.errors(include_url=False)[0])) from None
+            except ValueError as e:
+                raise refuse(f"{kind} fixture {number}: {e}") from None
     return Rule(
         id=model.id,
         code=model.code,
@@ -285,8 +287,38 @@ def _rule(source: str, parsed: _FileModel, model: _RuleModel) -> Rule:
         patterns=model.pattern,
         provider=parsed.provider,
         source=source,
-        fixtures=fixtures,
+        fixtures=tuple(fixtures),
     )
+
+
+def _names(model: _RuleModel) -> Iterator[str]:
+    """Yield what is wrong with the lists of names."""
+    for key in ("channels", "phases", "families", "timing", "pattern", "exact"):
+        # an empty `timing` says that no time cures this
+        given = key in model.model_fields_set and key != "timing"
+        if problem := listed_wrongly(key, getattr(model, key), given=given):
+            yield problem
+
+
+def _senseless(model: _RuleModel) -> Iterator[str]:
+    """Yield what a rule says that cannot be meant."""
+    row = CODES[model.code]
+    acted_on = row.error_class is not ErrorClass.UNCLASSIFIED
+    if model.foreign and acted_on:
+        yield (
+            f"foreign words prove no failure of the agent, and something automatic follows {model.code}; "
+            f"name a code of class unclassified, as {Code.TASK_ERROR}"
+        )
+    if model.foreign and model.shared:
+        yield "foreign takes words away from every rule, shared ranks below them; remove one"
+    if model.far_code is not None:
+        if model.far_code is model.code:
+            yield f"far_code is the code itself, {model.code}; remove it"
+        elif not acted_on or CODES[model.far_code].error_class is ErrorClass.UNCLASSIFIED:
+            unknown = model.far_code if acted_on else model.code
+            yield f"far_code tells a long wait from a short one, and no wait cures {unknown}; name two codes that have a class"
+    if model.scope is Scope.NONE and acted_on and row.scope is not Scope.NONE:
+        yield f'scope = "none" would keep {model.code} from opening any circuit; leave it out for {row.scope}'
 
 
 def _problems(model: _RuleModel, channels: frozenset[Channel]) -> Iterator[str]:
@@ -311,6 +343,8 @@ def _problems(model: _RuleModel, channels: frozenset[Channel]) -> Iterator[str]:
             yield f"it has no {kind} fixture; add one beside it"
 
 
+_OURS: Final = "neutral."
+_NEUTRAL_FILES: Final = "neutral/"
 _FIXTURE_FIRST: Final = frozenset({Channel.STDERR, Channel.AGENT_NOTICE, Channel.STDOUT_EVENT})
 _PLACES: Final = frozenset({"code", "http_status", "text"})
 
@@ -355,7 +389,7 @@ def _fixture(kind: FixtureKind, raw: str | dict[str, JsonValue], default: Channe
         signals = tuple(Signal.model_validate({**body, "channel": c}) for c in both)
     else:
         signals = (Signal.model_validate({"channel": default, **body}),)
-    return Fixture(kind, signals, tuple(secrets), str(raw)[:80])
+    return Fixture(kind, signals, tuple(secrets), f"{raw[:80]!r}" if isinstance(raw, str) else as_toml(raw)[:120])
 
 
 def _unmark(value: Any, secrets: list[str]) -> Any:  # noqa: ANN401  (any TOML value)
@@ -365,6 +399,20 @@ def _unmark(value: Any, secrets: list[str]) -> Any:  # noqa: ANN401  (any TOML v
     if isinstance(value, list):
         return [_unmark(v, secrets) for v in value]
     if isinstance(value, str):
+        if problem := _unpaired(value):
+            raise ValueError(problem)
         secrets.extend(part.partition("»")[0] for part in value.split("«")[1:])
         return value.replace("«", "").replace("»", "")
     return value
+
+
+def _unpaired(text: str) -> str | None:
+    """Return what is wrong with the « » marks of a fixture, or None."""
+    inside = False
+    for mark in (c for c in text if c in "«»"):
+        if (mark == "«") is inside:
+            return "« and » mark a secret's beginning and end; write them in pairs"
+        inside = not inside
+    if inside:
+        return "a « has no »; end the secret with it"
+    return "nothing stands between « and »; put the secret there" if "«»" in text else None

@@ -241,8 +241,16 @@ BROKEN_RULES = {
         "own.toml: rule own.biscuits.1: negative fixture 'never out of biscuits' does not hold: it matches",
     ),
     "an id twice": (
+        OWN_RULE.replace("own.biscuits.1", "claude.auth.words.1").encode(),
+        "own.toml: rule claude.auth.words.1 exists already in kandev_routing_claude/rules.toml",
+    ),
+    "an id of the SDK's": (
         OWN_RULE.replace("own.biscuits.1", "neutral.quota.field.1").encode(),
-        "own.toml: rule neutral.quota.field.1 exists already in neutral/accounts.toml",
+        "own.toml: rule neutral.quota.field.1: ids that begin with neutral are the SDK's own",
+    ),
+    "somebody else's words that authorise": (
+        (OWN_RULE + "foreign = true\n").encode(),
+        "own.toml: rule own.biscuits.1: foreign words prove no failure of the agent",
     ),
     "no RE2": (OWN_RULE.replace('out of biscuits"]\npos', '(?=x)"]\npos').encode(), "own.toml: rule own.biscuits.1: the pattern"),
 }  # fmt: skip
