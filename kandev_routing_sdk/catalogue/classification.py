@@ -7,9 +7,12 @@ from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
+from kandev_routing_sdk.catalogue.codes import CODES
 from kandev_routing_sdk.evidence.effects import automatic_refusal
 from kandev_routing_sdk.evidence.model import Effects, UtcDatetime
 from kandev_routing_sdk.types import Code, Confidence, Delivery, ErrorClass, Phase, Scope
+
+_CAUTION: Final = (ErrorClass.UNCLASSIFIED, ErrorClass.HARD, ErrorClass.TRANSIENT)
 
 
 class HintProvenance(BaseModel):
@@ -59,11 +62,13 @@ class Classification(BaseModel):
 
     def automatic_refusal(self, effects: Effects | None, *, resume_guarantee: bool = False) -> str | None:
         """Return why nothing automatic may follow this failure, or None when it may (R-SAFE-1, R-CLS-2)."""
+        # whoever made it: what a code means is not for its maker to say
+        error_class = min(self.error_class, CODES[self.code].error_class, key=_CAUTION.index)
         not_sent = effects is not None and effects.delivery is Delivery.NOT_SENT
         if self.code is Code.AGENT_TRANSPORT_LOST and not not_sent:
             # what a dead transport swallowed cannot be known, however clean the ledger looks
             return "the agent was lost after the prompt may have been sent"
-        return automatic_refusal(self.error_class, self.confidence, effects, resume_guarantee=resume_guarantee)
+        return automatic_refusal(error_class, self.confidence, effects, resume_guarantee=resume_guarantee)
 
     def due_at(self, now: datetime) -> datetime | None:
         """When the cause is expected to be gone, from the validated hint, or None."""

@@ -14,7 +14,7 @@ from kandev_routing_sdk.evidence.model import Effects
 from kandev_routing_sdk.policy.decision import Context, Decision, DecisionKind
 from kandev_routing_sdk.policy.document import MAX_DELAY_SECONDS, ClassPolicy, Outcome, PolicyDocument, RetryPolicy
 from kandev_routing_sdk.policy.offers import offers
-from kandev_routing_sdk.policy.pace import utc
+from kandev_routing_sdk.policy.pace import checked
 
 _MAX_DELAY = timedelta(seconds=MAX_DELAY_SECONDS)
 
@@ -43,9 +43,9 @@ def evaluate(
         resume_guarantee: the agent resumes this very session without repeating completed work (R-SAFE-2); good for the same
             candidate only, so an exhausted ``skip`` still stops for a person when output was seen.
 
-    Raises :class:`ValueError` for a naive ``now``.
+    Raises :class:`ValueError` for a naive ``now`` and negative ``retries_used``.
     """
-    now = utc(now)
+    now = checked(now, 0.0, retries_used)
     applied = policy.for_class(classification.error_class)
     refusal = _gate(classification, effects, stale=stale, resume_guarantee=resume_guarantee)
     if applied is None or refusal is not None:

@@ -361,3 +361,13 @@ def test_whatever_is_decided_is_allowed(
             assert "skip" == mine.on_exhausted
         case DecisionKind.STOP:
             assert decision.because
+
+
+def test_a_negative_count_is_refused() -> None:
+    with pytest.raises(ValueError, match="retries_used must not be negative, got -1"):
+        decide(both(), failure(), retries_used=-1)
+
+
+def test_what_a_code_means_is_not_for_its_maker_to_say() -> None:
+    """R-CLS-2: a host's own classification that calls a task's error transient authorises nothing."""
+    assert DecisionKind.STOP is decide(both(), failure(Code.TASK_ERROR, error_class=ErrorClass.TRANSIENT)).kind

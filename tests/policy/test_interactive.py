@@ -140,7 +140,7 @@ def test_a_hard_error_is_shown_with_its_remedy(code: Code) -> None:
 def test_a_code_outranks_a_class_that_does_not_fit_it() -> None:
     """A host's own classification may contradict itself; the code is what the table is about."""
     odd = failure(Code.TASK_ERROR, error_class=ErrorClass.TRANSIENT)
-    assert ("retry: nothing automatic follows task_error",) == ask(INTERACTIVE, odd).because
+    assert ("gate: the failure is unclassified",) == ask(INTERACTIVE, odd).because
 
 
 def test_a_resume_guarantee_stands_in_for_no_output() -> None:

@@ -256,7 +256,7 @@ def test_without_an_alternative_nobody_is_offered_one() -> None:
 
 def test_a_code_outranks_a_class_that_does_not_fit_it() -> None:
     decision = ask(UNATTENDED, failure(Code.TASK_ERROR, error_class=ErrorClass.TRANSIENT))
-    assert (DecisionKind.STOP, "fall through: another route would fare no better") == (
+    assert (DecisionKind.STOP, "gate: the failure is unclassified") == (
         decision.kind,
         decision.because[-1],
     )
