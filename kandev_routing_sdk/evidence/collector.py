@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
 from pydantic import JsonValue
@@ -22,6 +23,7 @@ from kandev_routing_sdk.evidence.fitting import (
 )
 from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.shapes import marker, without_colours
+from kandev_routing_sdk.types import Channel
 
 __all__ = [
     "WHOLE",
@@ -47,15 +49,25 @@ _DATA_SHARE: Final = 3072
 """Bytes of a signal that its structured data may use; less beside many headers."""
 _SHORT: Final = 1024
 """Characters of a plain text that is one signal, whatever cleaning makes of it."""
+_ABOVE: Final = 10
+"""Lines of standard error above one that may say whose it is …"""
+_ABOVE_CHARS: Final = 2048
+"""… and how long they may be together."""
 _MAX_CODE: Final = 256
 """Of an error code that is a word; the agent's own, so that it may be anything."""
 _FACTS: Final = 4096
 """Bytes that the envelope's own facts have in any case."""
 _FEW: Final = 2
 """Signals that one cause keeps in however much output: its first and its last."""
+_EVERY: Final = 4
+"""Lines after which they are read together: often enough for a headline and what stands six lines below it."""
+_COLOUR: Final = re.compile(r"\x1b\[[\d;:]*[A-Za-z]")
+"""Of nearly all that is coloured; the engine that knows them all takes ten times as long."""
 _LONG_WORD: Final = re.compile(r"[A-Za-z0-9+_=.~%-]{40,}")
 """Cleaning may replace it, and what stands around it comes closer together."""
 _MARKER: Final = marker("key")
+_TRIES: Final = re.compile(r"\W*(?:reconnecting|retrying)\b", re.IGNORECASE)
+"""How a line begins that is about a try which the agent repeats by itself: it stands for itself."""
 
 
 class TextCleaner(Protocol):
@@ -109,6 +121,8 @@ class _Entry(NamedTuple):
     """The same for those that say the same; 0: nothing decisive."""
     clean: bool
     """Whether it is sanitised; a plain line is when it is given out, for most lines never are."""
+    around: tuple[_Entry, ...] = ()
+    """Lines of standard error around one that decides: they say whose it is, so that it is not given out without them."""
 
 
 class SignalCollector:
@@ -137,10 +151,12 @@ class SignalCollector:
         """Keep ``signal``, in pieces of at most 4 KiB; of a torn text what stands beside its cut goes."""
         self._count += 1
         if signal.text and len(signal.text) <= _AT_ONCE and not _is_structured(signal) and not any(torn):
-            decisive = self._glance(signal, signal.text)
+            decisive, above = self._glance(signal, signal.text), self._above(signal)
+            if decisive is None and above and not self._count % _EVERY:
+                decisive = self._glance(signal, "\n".join([*(e.signal.text or "" for e in above), signal.text]))
             if decisive is None or len(signal.text) <= _SHORT:
                 size = len(signal.text.encode("utf-8", "replace"))
-                self._place(signal, decisive, part=0, size=size, clean=False)
+                self._place(signal, decisive, part=0, size=size, clean=False, above=above)
                 return
         for part, (piece, inner) in enumerate(self._pieces(signal, torn)):
             decisive = self._verdict(piece)
@@ -154,6 +170,7 @@ class SignalCollector:
             facts: bytes of JSON that the envelope has besides.
         """
         room = MAX_ENVELOPE_BYTES - max(facts, _FACTS)
+        self._join_lines()
         self._kept = [e for entry in self._kept for e in self._cleaned(entry)]
         self._kept_bytes = sum(e.size for e in self._kept)
         self._trim(room)
@@ -184,7 +201,7 @@ class SignalCollector:
         """
         if self._decides is None or not signal.channel.is_runtime:
             return None
-        text = without_colours(text)
+        text = without_colours(_COLOUR.sub("", text) if "\x1b" in text else text)
         cut = [(0, len(text))] if len(text) <= _SHORT else spans(text, MAX_SIGNAL_BYTES)
         for piece in (text[start:stop] for start, stop in cut):
             found = self._decides(_with_text(signal, piece))
@@ -196,17 +213,46 @@ class SignalCollector:
 
     # What is kept ---------------------------------------------------------------------------------------------------------
 
-    def _place(self, signal: Signal, decisive: Decisive | None, *, part: int, size: int, clean: bool) -> None:
+    def _above(self, signal: Signal) -> tuple[_Entry, ...]:
+        """Return the undecided lines of standard error that came before ``signal``, if it is one as well."""
+        found: list[_Entry] = []
+        if self._decides is None or not _is_line(signal):
+            return ()
+        room = _ABOVE_CHARS
+        for entry in islice(reversed(self._plain), _ABOVE):
+            room -= len(entry.signal.text or "")
+            if room < 0 or entry.clean or entry.signal.phase != signal.phase or not _is_line(entry.signal):
+                break
+            found.append(entry)
+        return tuple(reversed(found))
+
+    def _place(
+        self,
+        signal: Signal,
+        decisive: Decisive | None,
+        *,
+        part: int,
+        size: int,
+        clean: bool,
+        above: tuple[_Entry, ...] = (),
+    ) -> None:
         cause = 0
         if decisive is not None:
             cause = self._causes.setdefault((decisive, signal.channel, signal.phase), len(self._causes) + 1)
-        entry = _Entry(self._count, part, signal, size, decisive, cause, clean)
+        entry = _Entry(self._count, part, signal, size, decisive, cause, clean, above if cause else ())
         if cause or (signal.channel.is_runtime and _is_structured(signal)):
             self._kept.append(entry)
             self._kept_bytes += size
             self._trim(MAX_ENVELOPE_BYTES - _FACTS)
         else:
             self._plain.append(entry)
+            if (
+                not clean
+                and self._kept
+                and (last := self._kept[-1]).order == entry.order - 1
+                and _goes_with(last, entry)
+            ):
+                self._kept[-1] = last._replace(around=(*last.around, entry))
         while len(self._kept) + len(self._plain) > MAX_SIGNALS:
             self._plain.popleft()
             self.dropped += 1
@@ -232,6 +278,19 @@ class SignalCollector:
     def _is_interim(self, at: int) -> bool:
         decisive = self._kept[at].decisive
         return decisive is not None and decisive.interim
+
+    def _join_lines(self) -> None:
+        """Give what decides the lines around it that were dropped since."""
+        oldest = self._plain[0].order if self._plain else self._count + 1
+        given = 0
+        for at, entry in enumerate(self._kept):
+            if not entry.around:
+                continue
+            lines = sorted([entry, *(e for e in entry.around if given < e.order < oldest)], key=lambda e: e.order)
+            given = lines[-1].order
+            self.dropped -= len(lines) - 1
+            text = "\n".join(e.signal.text or "" for e in lines)
+            self._kept[at] = entry._replace(signal=_with_text(entry.signal, text), around=())
 
     # Cleaning -------------------------------------------------------------------------------------------------------------
 
@@ -294,6 +353,18 @@ class SignalCollector:
         chosen = {span for said in found.values() for span in (*said[:_FEW], *said[-_FEW:])}
         self.dropped += len(pieces) - len(chosen)
         return sorted(chosen)
+
+
+def _is_line(signal: Signal) -> bool:
+    """Whether it is a line of standard error, to be read with those around it."""
+    text = signal.text or ""
+    return signal.channel is Channel.STDERR and len(text) <= _SHORT and _TRIES.match(text) is None
+
+
+def _goes_with(line: _Entry, below: _Entry) -> bool:
+    """Whether ``below`` belongs to ``line``, which decides and stands right above it."""
+    one, other = line.signal, below.signal
+    return not line.clean and one.phase == other.phase and _is_line(one) and _is_line(other)
 
 
 def _with_text(signal: Signal, text: str) -> Signal:

@@ -286,12 +286,46 @@ def test_a_word_under_colours_or_beside_a_secret_is_seen() -> None:
     for text in ("\x1b[31musage\x1b[0m limit", f"key {KEY} revoked"):
         collector = SignalCollector(Sanitiser(), decides)
         for n in range(200):
-            collector.add(line(n))
+            collector.add(Signal(channel=Channel.AGENT_NOTICE, text=f"step {n}"))
             if n == 100:
-                collector.add(Signal(channel=Channel.STDERR, text=text))
+                collector.add(Signal(channel=Channel.AGENT_NOTICE, text=text))
         texts = [s.text for s in collector.signals()]
-        assert 1 == sum("compiling" not in (t or "") for t in texts)
+        assert 1 == sum("step" not in (t or "") for t in texts)
         assert not any("\x1b" in (t or "") or "FAKE" in (t or "") for t in texts)
+
+
+def test_a_line_that_decides_keeps_the_lines_around_it() -> None:
+    """R-EVI-6: what stands around a line of standard error says whose it is, also when a flood follows."""
+    collector = SignalCollector(Sanitiser(), by_word("limit"))
+    said = ["first", "snyk: testing", "a limit", "{ its body", *(f"step {n}" for n in range(200))]
+    for text in said:
+        collector.add(Signal(channel=Channel.STDERR, text=text))
+    kept = [s.text for s in collector.signals()]
+    assert ("first\nsnyk: testing\na limit\n{ its body", *said[-63:]) == tuple(kept)
+    assert len(said) == 3 + len(kept) + collector.dropped
+
+
+def test_a_line_that_decides_only_below_its_headline_is_kept_with_it() -> None:
+    """R-EVI-2: a bare phrase is the agent's own under its headline."""
+
+    def decides(signal: Signal) -> Decisive | None:
+        return Decisive("r") if re.search(r"API Error:\n(.*\n)*slow down", signal.text or "") else None
+
+    for before in range(100, 108):
+        collector = SignalCollector(Sanitiser(), decides)
+        said = (*"s" * before, "API Error:", *"12345", "slow down", *"t" * 100)
+        for text in said:
+            collector.add(Signal(channel=Channel.STDERR, text=text))
+        (kept,) = [s.text or "" for s in collector.signals() if "slow" in (s.text or "")]
+        assert "API Error:\n1\n2\n3\n4\n5\nslow down" in kept
+
+
+def test_a_try_is_not_read_with_the_lines_around_it() -> None:
+    """What an agent says while it still tries is worth less, so that it may not be taken for what it says at its end."""
+    collector = SignalCollector(Sanitiser(), by_word("limit"))
+    for text in ("above", "Retrying: limit", "below", "Reconnecting", "limit", *(f"step {n}" for n in range(100))):
+        collector.add(Signal(channel=Channel.STDERR, text=text))
+    assert ["Retrying: limit", "limit\nstep 0"] == [s.text for s in collector.signals() if "limit" in (s.text or "")]
 
 
 @pytest.mark.parametrize("length", [40, 400])

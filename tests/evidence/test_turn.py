@@ -221,7 +221,7 @@ def test_signals_are_bounded_and_counted() -> None:
     for n in range(100):
         turn.record.signal(Signal(channel=Channel.STDERR, text=str(n)))
     evidence = turn.record.report(NOW).evidence
-    assert ("0", 64, 36) == (evidence.signals[0].text, len(evidence.signals), evidence.dropped)
+    assert ("0\n1", 64, 35) == (evidence.signals[0].text, len(evidence.signals), evidence.dropped)
 
 
 def test_the_whole_envelope_fits_with_its_own_facts() -> None:
