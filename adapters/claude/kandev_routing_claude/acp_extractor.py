@@ -7,6 +7,7 @@ from collections.abc import Collection
 from typing import Final
 
 from kandev_routing_claude.failure import (
+    TOO_MANY,
     Event,
     Verdict,
     as_dict,
@@ -14,6 +15,8 @@ from kandev_routing_claude.failure import (
     as_int,
     as_str,
     never_connected,
+    says_limited,
+    says_signed_out,
     spoken_by_runtime,
 )
 from kandev_routing_claude.held import Held, HeldMessage
@@ -58,10 +61,6 @@ _SPEAKS: Final = frozenset({"tool_call", "tool_call_update", "agent_thought_chun
 _FALLBACK: Final = "**Model fallback"
 _REMARK: Final = re.compile(r"\*\*(?:Model fallback|Fast mode turned off|Auto mode unavailable)\b")
 """What claude-agent-acp says itself, as a message without an id."""
-_SIGN_IN: Final = re.compile(
-    r"(?i)\b(?:/login|log(?:ged)? ?in|login|sign(?:ed)? ?in|api key|o?auth\w*|token|credentials?|organi[sz]ation)\b"
-)
-_MAX_NOTICE: Final = 300
 _NOTICES: Final = frozenset({"informational", "mcpServerStatus"})
 """Kinds of messages that claude-agent-acp marks as its own."""
 _SAID_STATUS: Final = re.compile(r"\bAPI Error: (\d{3})\b|\brejected \((\d{3})\)")
@@ -80,8 +79,11 @@ _REFUSALS: Final = frozenset(
     }
 )
 """``errorKind``s of a request that was refused as a whole."""
+_NO_LABEL: Final = frozenset({"", "unknown"})
 _REFUSED: Final = frozenset({"access", "limit", "request"})
 """Categories of a typed failure that mean the same, if no token was used."""
+_TYPED_LIMIT: Final = re.compile(r"(?i)\brate.limited\b|\bquota\b")
+"""The account's limits; the session has some of its own."""
 
 
 class ClaudeAcpExtractor(TypedFailureExtractor):
@@ -135,9 +137,9 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         meta = as_object(update.get("_meta"))
         if model := as_text(meta.get("_claude/model")):
             turn.served_model(model)
-        self._watch.rate_limit(as_object(meta.get("_claude/rateLimit")), turn)
         if (as_int(update.get("used")) or 0) > 0:
             self._begin()
+        self._watch.rate_limit(as_object(meta.get("_claude/rateLimit")), turn)
 
     def on_notification(self, method: str, params: Frame, turn: TurnRecord) -> None:
         """The inner Claude's events, among others."""
@@ -223,7 +225,8 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         """The agent answered with an error. A message right before it that says the same is the runtime's, not output."""
         held = self._held.take()
         code, said = as_int(error.get("code")), as_text(error.get("message"))
-        notice = held is not None and self._in_place_of_answer(held, code, said)
+        kind = as_text(as_object(error.get("data")).get("errorKind"))
+        notice = held is not None and _in_place_of_answer(held, code, said, kind)
         if held is not None and notice:
             turn.notice(held.text)
             if held.text not in said:
@@ -231,7 +234,8 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         else:
             self._say(held, turn)
         words = f"{said}\n{held.text}" if held is not None and notice else said
-        kind = as_text(as_object(error.get("data")).get("errorKind"))
+        if _refused_by_limit(kind, said):
+            self._watch.limited(turn)
         super().on_error(request, error, turn)
         if request == "session/prompt":
             self._judge_observation(turn, complete=_refused_before_response(code, kind, words))
@@ -244,21 +248,27 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
     def on_typed_failure(self, failure: TypedFailure, turn: TurnRecord) -> None:
         """The turn failed, and its failure is typed."""
         self._say(self._held.take(), turn)
+        if failure.category == "limit" and _TYPED_LIMIT.search(failure.title):
+            self._watch.limited(turn)
         super().on_typed_failure(failure, turn)
         refused = failure.category in _REFUSED or _refused_before_response(None, "", failure.title)
         self._judge_observation(turn, complete=refused and not turn.has_usage)
 
     def on_stop(self, reason: str, result: Frame, turn: TurnRecord) -> None:
         """The prompt's response."""
-        _count_tokens(as_object(result.get("usage")), turn)
+        usage = as_object(result.get("usage"))
+        _count_tokens(usage, turn)
         held = self._held.take()
-        if held is not None and self._is_disguised(held, turn):
+        if held is not None and self._is_named(held):
             turn.notice(held.text)
-            turn.signal(Signal(channel=Channel.AGENT_NOTICE, text=held.text))
-            turn.incomplete()
-            turn.failed("error_in_place_of_answer")
         else:
+            costless = held is not None and self._is_costless(held, usage, turn)
             self._say(held, turn)
+            if held is not None and costless:
+                # no answer, most likely, but no proof of a failure either: a person has to look at it
+                turn.signal(Signal(channel=Channel.ASSISTANT_TEXT, text=held.text))
+                turn.incomplete()
+                turn.failed("error_in_place_of_answer")
         if self._watch.verdict is not None and reason != "cancelled" and not turn.ended:
             self._judge_observation(turn, complete=False)  # the inner Claude failed, whatever is said of the turn
             turn.failed("error")
@@ -289,20 +299,16 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         self._begun = True
         self._watch.answered()
 
-    def _in_place_of_answer(self, held: Held, code: int | None, said: str) -> bool:
-        """Whether a held message is the error in other words; a sign-in's are unrelated to those of its error."""
-        text = held.text.strip()
-        same = said.removeprefix(_PREFIX).strip() == text
-        if same or code != _AUTH_REQUIRED:
-            return same
-        # its own messages have a UUID, and are one short line
-        plain = bool(held.message_id) and len(text) <= _MAX_NOTICE and "\n" not in text
-        return spoken_by_runtime(text) or (plain and not self._begun and _SIGN_IN.search(text) is not None)
+    def _is_named(self, held: Held) -> bool:
+        """Whether the inner Claude's ``result`` failed with just these words: then they are no answer."""
+        verdict = self._watch.verdict
+        return verdict is not None and held.text.strip() == verdict.text.strip()
 
-    def _is_disguised(self, held: Held, turn: TurnRecord) -> bool:
-        """Whether a turn that "ended well" has nothing but an error sentence, which cost no token."""
+    def _is_costless(self, held: Held, usage: Frame, turn: TurnRecord) -> bool:
+        """Whether a turn that "ended well" has nothing but an error sentence, and says that no token was used for it."""
         nothing = not (self._begun or self._shown or turn.has_usage or turn.effects.any_activity)
-        return nothing and spoken_by_runtime(held.text)
+        counted = as_int(usage.get("outputTokens")) is not None
+        return nothing and counted and spoken_by_runtime(held.text)
 
     def _judge_observation(self, turn: TurnRecord, *, complete: bool) -> None:
         verdict: Verdict | None = self._watch.verdict
@@ -320,6 +326,26 @@ def _goes_on(message: Frame) -> bool:
         return True
     update = as_object(as_object(message.get("params")).get("update"))
     return message.get("method") == "session/update" and as_text(update.get("sessionUpdate")) in _SPEAKS
+
+
+def _in_place_of_answer(held: Held, code: int | None, said: str, kind: str) -> bool:
+    """Whether a held message is the error in other words.
+
+    The error that repeats it must be labelled, or the runtime's sentence: that words are repeated does not tell who said them
+    first. A sign-in's are not repeated by their error, so they must be the very ones that the runtime has for it.
+    """
+    text = held.text.strip()
+    if said.removeprefix(_PREFIX).strip() == text:
+        return kind not in _NO_LABEL or spoken_by_runtime(text)
+    return code == _AUTH_REQUIRED and bool(held.message_id) and says_signed_out(text)
+
+
+def _refused_by_limit(kind: str, said: str) -> bool:
+    """Whether an error says that a limit refused the request: with its status, or without any in its label or its words."""
+    status = _SAID_STATUS.search(said)
+    if status is not None:
+        return str(TOO_MANY) in status.groups()
+    return kind == "rate_limit" or says_limited(said)
 
 
 def _refused_before_response(code: int | None, kind: str, words: str) -> bool:

@@ -206,7 +206,7 @@ class ClaudeExtractor:
     def _exited(self, turn: TurnRecord) -> None:
         if self._ended:
             return
-        self._watch.failed_with(None, turn)
+        self._watch.failed_with(None, turn, limited=False)
         if self._spoke:
             turn.incomplete()  # it went without saying what it had done
         turn.failed("no_result")

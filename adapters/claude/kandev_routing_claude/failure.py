@@ -22,13 +22,23 @@ _SPOKEN: Final = re.compile(
     r"|You['’]ve (?:hit|reached) your|Prompt is too long|Request too large)\b",
 )
 
+_NO_SIGN_IN: Final = re.compile(
+    r"(?:not logged in|(?:invalid|missing) (?:api key|authentication|credentials)|api key|log(?:ged|in)|session|sign-?in"
+    r"|(?:your )?(?:oauth|access|auth\w*) |your (?:organization|account)|this organization|api error: 40[13])[^\n·]{0,160} · "
+    r"(?:(?:please )?run /login\b|fix external \w+|use an anthropic api key\b)[^\n]{0,160}"
+    r"|(?:oauth token has (?:been revoked|expired)|your account does not have access to claude code)\. please run /login\.?"
+    r"|please run /login · api error: 4\d\d\b[^\n]*"
+    r"|failed to authenticate\. api error: 4\d\d\b[^\n]*",
+    re.IGNORECASE,
+)
 _LIMITED: Final = re.compile(
     r"(?i)(?:internal error: )?(?:api error: )?(?:request rejected \(429\)"
-    r"|you(?:['’]ve| have) (?:hit|reached|used)\b|you(?:['’]re| are) out of\b|claude (?:ai )?usage limit reached\b"
+    r"|you(?:['’]ve| have) (?:hit|reached) your\b|you(?:['’]re| are) out of\b|claude (?:ai )?usage limit reached\b"
     r"|(?:[\w-]+ ){0,3}limit reached\b)"
 )
-_LIMITS: Final = frozenset({"rate_limit", "usage_limit_reached", "rate_limit_error"})
-_TOO_MANY: Final = 429
+_LIMITS: Final = frozenset({"rate_limit", "usage_limit_reached"})
+TOO_MANY: Final = 429
+"""The HTTP status of a refusal by a limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +54,7 @@ class Verdict:
     def by_limit(self) -> bool:
         """Whether the request was refused because of a limit: with that status, or in the runtime's words where there is none."""
         if self.status is not None:
-            return self.status == _TOO_MANY
+            return self.status == TOO_MANY
         return self.error in _LIMITS or self.api_error in _LIMITS or says_limited(self.text)
 
     @property
@@ -65,6 +75,11 @@ class Verdict:
 def never_connected(text: str) -> bool:
     """Whether a sentence of Claude's tells that no connection came about."""
     return _NEVER_CONNECTED.search(text) is not None
+
+
+def says_signed_out(text: str) -> bool:
+    """Whether a whole message is what Claude's runtime, and nobody else, says where a sign-in is missing or refused."""
+    return _NO_SIGN_IN.fullmatch(text.strip()) is not None
 
 
 def says_limited(text: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Final
 from kandev_routing_claude.failure import (
     NOTICE_FIELDS,
     RESULT_FIELDS,
+    TOO_MANY,
     Event,
     Verdict,
     as_dict,
@@ -116,10 +117,17 @@ class FailureWatch:
         limit, self._limit = self._limit, None
         if retry is not None and status in {None, retry.http_status}:
             turn.signal(retry)
+            limited = limited or retry.http_status == TOO_MANY
         if limit is not None and limited:
             turn.signal(limit)
         if status is not None:
             turn.http_status(status)
+
+    def limited(self, turn: TurnRecord) -> None:
+        """A refusal by a limit was told otherwise than by this runtime's events."""
+        limit, self._limit = self._limit, None
+        if limit is not None:
+            turn.signal(limit)
 
 
 def pays_otherwise(info: Event) -> bool:

@@ -68,9 +68,16 @@ def test_words_of_a_sign_in_are_kept_beside_their_unrelated_error(turn: Turn) ->
 
 @pytest.mark.parametrize(
     "text",
-    ["Login expired · Run /login to sign in again", "Your organization has disabled this", "OAuth token revoked"],
+    [
+        "Login expired · Run /login to sign in again",
+        "OAuth token revoked · Please run /login",
+        "Please run /login · API Error: 401 Invalid bearer token",
+        "Failed to authenticate. API Error: 403 Request not allowed",
+        "Your organization has disabled Claude subscription access for Claude Code · Use an Anthropic API key instead",
+        "Your account does not have access to Claude Code. Please run /login.",
+    ],
 )
-def test_any_words_about_a_sign_in_explain_its_error(turn: Turn, text: str) -> None:
+def test_the_runtimes_own_words_about_a_sign_in_explain_its_error(turn: Turn, text: str) -> None:
     assert "" == reported(turn.feed(chunk(text), error("Authentication required", code=-32000))).text
 
 
@@ -117,9 +124,11 @@ def test_a_command_answers_without_a_model(turn: Turn) -> None:
     assert (AttemptOutcome.SUCCESS, "Total cost: $0.00") == (report.outcome, report.text)
 
 
-def test_an_error_that_ends_well_for_no_token_is_no_answer(turn: Turn) -> None:
+def test_an_error_that_ends_well_for_no_token_is_no_success_and_explains_nothing(turn: Turn) -> None:
+    """Gateways count no tokens, and name their messages as the runtime does: a person has to look at it (R-EVI-6)."""
     report = reported(turn.feed(chunk(REFUSED), answer(tokens=0)))
-    assert (AttemptOutcome.FAILED, "", False) == (report.outcome, report.text, repeatable(report))
+    assert (AttemptOutcome.FAILED, REFUSED, False) == (report.outcome, report.text, repeatable(report))
+    assert (["assistant_text"], True) == ([*channels(report)], report.effects.output)
 
 
 def test_an_answer_that_begins_like_an_error_stays_one(turn: Turn) -> None:
@@ -293,7 +302,8 @@ def test_a_rejected_limit_is_evidence_with_its_reset_and_an_allowed_one_is_not(t
     assert [] == [*channels(reported(turn))]
     limit = {"status": "rejected", "resetsAt": 1796013963, "rateLimitType": "five_hour"}
     turn.feed(usage(0, **{"_claude/rateLimit": limit}), event(type="rate_limit_event", rate_limit_info=limit))
-    assert {"stdout_event"} == {*channels(reported(turn))}
+    turn.feed(refused("API Error: Request rejected (429) · Slow down", "rate_limit"))
+    assert ["stdout_event", "acp_error"] == [*channels(reported(turn))]
     assert {"type": "rate_limit_event", "rate_limit_info": limit} == reported(turn).evidence.signals[0].data
 
 

@@ -154,7 +154,8 @@ def test_a_healthy_limit_event_is_no_evidence(turn: Turn, status: str) -> None:
 
 def test_a_rejected_limit_event_is(turn: Turn) -> None:
     info = {"status": "rejected", "resetsAt": 1796012382, "rateLimitType": "five_hour"}
-    report = turn.feed(INIT, {"type": "rate_limit_event", "rate_limit_info": info}).exit(1)
+    turn.feed(INIT, {"type": "rate_limit_event", "rate_limit_info": info})
+    report = turn.feed(result("You've hit your limit", is_error=True, api_error_status=429)).exit(1)
     assert {"type": "rate_limit_event", "rate_limit_info": info} == report.evidence.signals[0].data
 
 
