@@ -171,6 +171,8 @@ class StandardAcpExtractor:
         elif method == "session/request_permission":
             self._announce(as_object(params.get("toolCall")), turn)
         elif method:
+            if "id" in message:
+                turn.incomplete()  # a request: the agent is at work on something, also where it is an extension's
             self.on_notification(method, params, turn)
 
     def _response(self, request: str, message: Frame, turn: TurnRecord) -> None:

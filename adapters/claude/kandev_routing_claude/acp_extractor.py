@@ -110,8 +110,11 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
 
     def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
         """Interpret one event."""
-        if isinstance(event, AcpFrame) and _goes_on(event.message):
-            self._say(self._held.take(), turn)
+        if isinstance(event, AcpFrame):
+            if _goes_on(event.message):
+                self._say(self._held.take(), turn)
+            if _is_empty_piece(event.message):
+                self._begin()
         super().receive(event, turn)
 
     def on_message_chunk(self, update: Frame, text: str, turn: TurnRecord) -> None:
@@ -137,7 +140,7 @@ class ClaudeAcpExtractor(TypedFailureExtractor):
         meta = as_object(update.get("_meta"))
         if model := as_text(meta.get("_claude/model")):
             turn.served_model(model)
-        if (as_int(update.get("used")) or 0) > 0:
+        if update.get("used") not in (None, 0):
             self._begin()
         self._watch.rate_limit(as_object(meta.get("_claude/rateLimit")), turn)
 
@@ -326,6 +329,14 @@ def _goes_on(message: Frame) -> bool:
         return True
     update = as_object(as_object(message.get("params")).get("update"))
     return message.get("method") == "session/update" and as_text(update.get("sessionUpdate")) in _SPEAKS
+
+
+def _is_empty_piece(message: Frame) -> bool:
+    """Whether a frame is a piece of an answer without any text: a response had begun all the same (R-SAFE-7)."""
+    update = as_object(as_object(message.get("params")).get("update"))
+    return update.get("sessionUpdate") == "agent_message_chunk" and not as_text(
+        as_object(update.get("content")).get("text")
+    )
 
 
 def _in_place_of_answer(held: Held, code: int | None, said: str, kind: str) -> bool:

@@ -16,6 +16,7 @@ from kandev_routing_claude.failure import (
     as_list,
     as_str,
     picked,
+    says_signed_out,
     spoken_by_runtime,
     verdict_of,
 )
@@ -25,6 +26,7 @@ from kandev_routing_sdk.spec import Channel, JsonValue, Signal, TurnRecord
 SYNTHETIC: Final = "<synthetic>"
 """The model of what the runtime says in place of an answer."""
 
+_LABELS: Final = (*NOTICE_FIELDS, "terminal_reason")
 _PAID: Final = ("allowed", "allowed_warning")
 
 
@@ -38,6 +40,8 @@ class FailureWatch:
         """Whether a try of a request may have ended inside a response."""
         self._unlabelled: list[str] = []
         """What the runtime said without calling it an error."""
+        self._labelled: set[str] = set()
+        """What it said and called one."""
         self._retry: Signal | None = None
         """The last retry that nothing has answered yet: evidence, unless the turn recovers."""
         self._limit: Signal | None = None
@@ -78,6 +82,7 @@ class FailureWatch:
         if self.verdict is not None:
             # that a later request was refused cleanly proves nothing of the one before
             self.unsure = self.unsure or not self.verdict.before_response
+        self._labelled.add(text)
         self.verdict = verdict_of(event, text)
         self.failed_with(self.verdict.status, turn, limited=self.verdict.by_limit)
         turn.signal(Signal(channel=Channel.AGENT_NOTICE, text=text, data=data or None, http_status=self.verdict.status))
@@ -102,8 +107,20 @@ class FailureWatch:
         # words in place of an answer that tell of no failure may tell of something done
         self.unsure |= any(said and said != text and not spoken_by_runtime(said) for said in self._unlabelled)
         data = picked(event, RESULT_FIELDS) | ({"stop_reason": stop} if stop == "refusal" else {})
-        turn.signal(Signal(channel=Channel.STDOUT_EVENT, text=text, data=data, http_status=verdict.status))
+        if self._is_own(event, text):
+            turn.signal(Signal(channel=Channel.STDOUT_EVENT, text=text, data=data, http_status=verdict.status))
+        else:
+            # it repeats the model's last words: they explain nothing (R-EVI-6)
+            data.pop("result", None)
+            turn.signal(Signal(channel=Channel.STDOUT_EVENT, data=data, http_status=verdict.status))
+            turn.signal(Signal(channel=Channel.ASSISTANT_TEXT, text=text))
         return self.verdict or verdict
+
+    def _is_own(self, event: Event, text: str) -> bool:
+        """Whether the words of a ``result`` that failed are the runtime's: labelled, said before as such, or known to be."""
+        labelled = any(event.get(name) is not None for name in _LABELS)
+        repeated = not as_list(event.get("errors")) and bool(text)
+        return labelled or not repeated or text in self._labelled or spoken_by_runtime(text) or says_signed_out(text)
 
     def failed_with(self, status: int | None, turn: TurnRecord, *, limited: bool) -> None:
         """The pending retry, or rejection by a limit, belongs to the failure only if that is the same one.

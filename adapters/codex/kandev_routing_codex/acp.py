@@ -79,8 +79,11 @@ class CodexAcpExtractor(TypedFailureExtractor):
                 agent = as_object(as_object(event.message.get("result")).get("agentInfo"))
                 self._names_messages = agent.get("name") == NAMING_AGENT
             update = as_object(as_object(event.message.get("params")).get("update"))
-            if as_text(update.get("sessionUpdate")) in _OTHER_WORK:
+            kind = as_text(update.get("sessionUpdate"))
+            if kind in _OTHER_WORK:
                 self._answered = True
+            elif kind == "agent_message_chunk" and not as_text(as_object(update.get("content")).get("text")):
+                self._doubtful = True  # an empty piece is one of a response all the same
         super().receive(event, turn)
 
     # Messages -------------------------------------------------------------------------------------------------------------
@@ -143,8 +146,7 @@ class CodexAcpExtractor(TypedFailureExtractor):
 
     def on_usage(self, update: Frame, turn: TurnRecord) -> None:
         """A response is complete: the provider answered, also when nothing of it was shown."""
-        used = update.get("used")
-        if isinstance(used, int) and used > 0 and turn.effects.delivery != "not_sent":
+        if update.get("used") not in (None, 0) and turn.effects.delivery != "not_sent":
             self._doubtful = True
         super().on_usage(update, turn)
 

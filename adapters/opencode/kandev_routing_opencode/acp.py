@@ -52,7 +52,7 @@ class OpenCodeAcpExtractor(StandardAcpExtractor):
         """Messages since a tool was last used."""
         self._tries = 0
         """Requests that came to an end since then."""
-        self._used = self._dumped = False
+        self._begun = self._dumped = False
 
     def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
         """Interpret one event."""
@@ -63,6 +63,7 @@ class OpenCodeAcpExtractor(StandardAcpExtractor):
                 self._messages.clear()
                 self._tries = 0
             elif kind in _SAYS:
+                self._begun = True  # an empty piece is one of a response all the same
                 self._messages.add(as_text(update.get("messageId")))
             elif kind == "usage_update":
                 self._tries += 1
@@ -79,15 +80,14 @@ class OpenCodeAcpExtractor(StandardAcpExtractor):
     def on_usage(self, update: Frame, turn: TurnRecord) -> None:
         """What the last message used: nothing, after a request that failed; yet one before it may have begun an answer."""
         super().on_usage(update, turn)
-        used = update.get("used")
-        self._used = self._used or (isinstance(used, (int, float)) and used > 0)
+        self._begun = self._begun or update.get("used") not in (None, 0)
 
     def on_error(self, request: str, error: Frame, turn: TurnRecord) -> None:
         """The error of a request; only that of the prompt may hide what was done for it."""
         if request in _RESUMES:
             error = {**error, "data": {**as_object(error.get("data")), "request": request}}
         super().on_error(request, error, turn)
-        if request == "session/prompt" and (self._used or not _complete(error)):
+        if request == "session/prompt" and (self._begun or not _complete(error)):
             turn.incomplete()
 
     def note_error(self, error: Frame, turn: TurnRecord) -> None:

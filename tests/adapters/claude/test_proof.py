@@ -139,7 +139,11 @@ def test_an_error_without_a_label_that_repeats_an_answer_does_not_make_it_the_ru
 # A limit that rejects --------------------------------------------------------------------------------------------------
 
 REJECTED: dict[str, Any] = {"status": "rejected", "rateLimitType": "five_hour", "resetsAt": 1796040000}
-PAID = [{"isUsingOverage": True}, {"overageStatus": "allowed"}, {"overageStatus": "allowed_warning"}]
+PAID: list[dict[str, Any]] = [
+    {"isUsingOverage": True},
+    {"overageStatus": "allowed"},
+    {"overageStatus": "allowed_warning"},
+]
 NONE = {"input_tokens": 0, "output_tokens": 0}
 
 
@@ -232,3 +236,29 @@ def test_the_context_that_it_is_told_with_is_no_answer_to_it() -> None:
     report = acp(tool(), usage(18, **{"_claude/rateLimit": REJECTED}), chunk(LIMIT), refused(LIMIT, "rate_limit"))
     assert ["stdout_event", "acp_error"] == [*channels(report)]
     assert 1 == len(acp(usage(0, **{"_claude/rateLimit": REJECTED}), usage(9), retry(500), refused()).evidence.signals)
+
+
+# The last words of a result --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "words", ["You have hit your usage limit banner added", "Fixed: not logged in is shown", "429 rate limit exceeded"]
+)
+def test_the_models_last_words_explain_no_failure(words: str, catalogue: Catalogue) -> None:
+    for report in (headless(failure(words, None)), acp(result(words, is_error=True), answer(tokens=0))):
+        found, repeated = judged(report, catalogue)
+        assert (Code.AGENT_RUNTIME_ERROR, False) == (found.code, repeated)
+        assert "assistant_text" in channels(report)
+
+
+def test_what_is_labelled_or_was_said_in_place_of_an_answer_explains_it(catalogue: Catalogue) -> None:
+    words = "You have hit your usage limit"
+    said = {"model": "<synthetic>", "content": [{"type": "text", "text": words}]}
+    before = {"type": "assistant", "message": said, "is_api_error_message": True}
+    for report in (
+        headless(before, failure(words, None)),
+        headless(failure(words, 429)),
+        headless(failure(words, None, terminal_reason="api_error")),
+        headless(failure("You've hit your usage limit", None)),
+    ):
+        assert Code.QUOTA_LIMITED is judged(report, catalogue)[0].code
