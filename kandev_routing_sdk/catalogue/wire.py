@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.catalogue.classify import automatic
+from kandev_routing_sdk.catalogue.sentences import kind, near, shown
 from kandev_routing_sdk.errors import InputDataError
 from kandev_routing_sdk.evidence.model import Effects, Evidence, Signal
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
@@ -27,6 +28,10 @@ _CHOICES: Final[Mapping[str, Sequence[str]]] = {
     "delivery": [d.value for d in Delivery],
 }
 
+_MEANT: Final = ("evidence", "signals")
+_WORDS: Final = ("family", "provider_id", "model_id", "local_zone", "exit_signal", "session_id", "attempt_id")
+"""What an envelope says beside its signals, in words of whoever wrote it."""
+_MAX_PATH: Final = 200
 _WANTED: Final[Mapping[str, str]] = {
     "tuple_type": "a list",
     "dict_type": "an object",
@@ -41,43 +46,68 @@ _WANTED: Final[Mapping[str, str]] = {
 """What a field takes, in the words of JSON instead of Python's."""
 
 
-def parse_record(record: JsonValue, index: int, *, sanitiser: Sanitiser | None = None) -> tuple[RecordId, Evidence]:
+def parse_record(
+    record: JsonValue, index: int, *, sanitiser: Sanitiser | None = None, bare: bool = False
+) -> tuple[RecordId, Evidence]:
     """Read one record: its id as given, and its evidence, sanitised (R-EVI-5).
 
     Args:
         record: what one line held.
         index: its number, counted from 1, for the error message.
         sanitiser: a host's own; default a plain one.
+        bare: ``record`` is the evidence itself; sentences name its fields as they stand there.
 
     Raises:
         InputDataError: the record is not what it must be; one sentence that names the field and the way out.
     """
     if not isinstance(record, dict):
         raise InputDataError(
-            f'record {index}: it is {_kind(record)}; a record is an object: {{"id": …, "evidence": {{…}}}}'
+            f'record {index}: it is {kind(record)}; a record is an object: {{"id": …, "evidence": {{…}}}}'
         )
-    given = record.get("id")
+    given = None if bare else record.get("id")
     if given is not None and (isinstance(given, bool) or not isinstance(given, (str, int))):
-        raise InputDataError(f"record {index}: id: it is {_kind(given)}; give it a string or a whole number")
-    where = f"record {index}" if given is None else f"record {index} (id {given!s:.64})"
-    if "evidence" not in record:
+        raise InputDataError(f"record {index}: id: it is {kind(given)}; give it a string or a whole number")
+    where = f"record {index}" if given is None else f"record {index} (id {shown(given)})"
+    if not bare and "evidence" not in record:
         raise InputDataError(
-            f"{where}: evidence is missing; put family, phase and signals in it{_near('evidence', record)}"
+            f"{where}: evidence is missing; put family, phase and signals in it{near('evidence', record)}"
         )
     try:
-        evidence = Evidence.model_validate(record["evidence"])
+        evidence = Evidence.model_validate(record if bare else record["evidence"])
     except ValidationError as e:
-        raise InputDataError(f"{where}: {_sentence(e.errors(include_url=False)[0])}") from None
+        raise InputDataError(f"{where}: {_sentence(e.errors(include_url=False)[0], bare=bare)}") from None
     if len(evidence.signals) > MAX_SIGNALS:
         raise InputDataError(
-            f"{where}: evidence.signals: {len(evidence.signals)} signals; at most {MAX_SIGNALS} are read"
+            f"{where}: {'' if bare else 'evidence.'}signals: {len(evidence.signals)} signals; at most {MAX_SIGNALS} are read"
         )
     return given, clean(evidence, sanitiser or Sanitiser())
 
 
+def is_bare(record: JsonValue) -> bool:
+    """Whether ``record`` is evidence without its wrapper, be it whole or not."""
+    if not isinstance(record, dict) or "evidence" in record:
+        return False
+    return "signals" in record or record.get("phase") in _CHOICES["phase"] or _only_fields(record)
+
+
+def is_record(value: JsonValue) -> bool:
+    """Whether somebody who wrote ``value`` meant a record, and not, say, a provider's error body."""
+    if not isinstance(value, dict):
+        return False
+    meant = (
+        k for k, v in value.items() if isinstance(v, (dict, list)) and difflib.get_close_matches(k, _MEANT, 1, 0.8)
+    )
+    return "evidence" in value or is_bare(value) or next(meant, None) is not None
+
+
+def _only_fields(record: Mapping[str, Any]) -> bool:
+    return len(record) > 0 and record.keys() <= Evidence.model_fields.keys() | {"id"} and record.keys() != {"id"}
+
+
 def clean(evidence: Evidence, sanitiser: Sanitiser) -> Evidence:
     """Return ``evidence`` without secrets; its structure and whole length stay, so that a decisive word counts anywhere."""
-    return evidence.model_copy(update={"signals": tuple(_clean(s, sanitiser) for s in evidence.signals)})
+    words = {name: sanitiser.text(value) for name in _WORDS if (value := getattr(evidence, name)) is not None}
+    return evidence.model_copy(update={**words, "signals": tuple(_clean(s, sanitiser) for s in evidence.signals)})
 
 
 def _clean(signal: Signal, sanitiser: Sanitiser) -> Signal:
@@ -181,46 +211,45 @@ def _number(seconds: float) -> int | float:
     return int(seconds) if seconds.is_integer() else seconds
 
 
-def _kind(value: object) -> str:
-    if value is None:
-        return "null"
-    names = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
-    return names.get(type(value), type(value).__name__)
-
-
-def _sentence(error: ErrorDetails) -> str:
+def _sentence(error: ErrorDetails, *, bare: bool) -> str:
     loc = [p for i, p in enumerate(error["loc"]) if not (i and error["loc"][i - 1] == "code" and p in {"int", "str"})]
-    path = "evidence" + "".join(f"[{p}]" if isinstance(p, int) else f".{_name(p)}" for p in loc)
+    path = _path(loc, bare=bare)
     last = str(loc[-1]) if loc else "evidence"
-    if error["type"] == "extra_forbidden":
+    type_, given = error["type"], error["input"]
+    if type_ == "extra_forbidden":
         parent = next((str(p) for p in reversed(loc[:-1]) if isinstance(p, str)), "evidence")
-        model = _MODELS.get(parent, Evidence)
+        if parent == "evidence" and last in {"id", "evidence"}:
+            return f'{path} is no field of evidence; a record with an id is {{"id": …, "evidence": {{…}}}}'
+        known = list(_MODELS.get(parent, Evidence).model_fields)
         what = {"signals": "a signal"}.get(parent, parent)
-        known = list(model.model_fields)
-        return f"{path} is no field of {what}{_near(last, known) or '; its fields are ' + ', '.join(known)}"
-    if error["type"] == "missing":
-        given = error["input"] if isinstance(error["input"], dict) else {}
-        close = difflib.get_close_matches(last, list(given), n=1)
-        return f"{path} is missing; give it{f' in place of {close[0]!r}' if close else ''}"
-    if error["type"] == "enum" and last in _CHOICES:
+        return f"{path} is no field of {what}{near(last, known) or '; its fields are ' + ', '.join(known)}"
+    if type_ == "missing":
+        close = difflib.get_close_matches(last, list(given), n=1) if isinstance(given, dict) else []
+        return f"{path} is missing; give it{f' in place of {shown(close[0])!r}' if close else ''}"
+    if type_ == "enum" and last in _CHOICES:
         choices = _CHOICES[last]
-        value = str(error["input"])[:64]
-        return f"{path}: {value!r} is none of {', '.join(choices)}{_near(value, choices)}"
-    if error["type"].startswith("timezone"):
+        return f"{path}: {shown(given)!r} is none of {', '.join(choices)}{near(str(given), choices)}"
+    if type_.startswith("timezone"):
         return f"{path}: the time has no zone; write it as 2026-04-29T14:58:12Z"
-    if error["type"].startswith("datetime"):
-        return f"{path}: it is {_kind(error['input'])} that names no time; write it as 2026-04-29T14:58:12Z"
-    if error["type"] in _WANTED:
-        wanted = "a whole number or a string" if last == "code" else _WANTED[error["type"]]
-        return f"{path}: it is {_kind(error['input'])}; give it {wanted}"
-    return f"{path}: {error['msg'][:1].lower()}{error['msg'][1:]}, not {_kind(error['input'])}"
+    if type_.startswith("datetime"):
+        return f"{path}: it is {kind(given)} that names no time; write it as 2026-04-29T14:58:12Z"
+    if type_ in _WANTED:
+        wanted = "a whole number or a string" if last == "code" else _WANTED[type_]
+        return f"{path}: it is {kind(given)}; give it {wanted}"
+    return f"{path}: {error['msg'][:1].lower()}{error['msg'][1:]}, not {kind(given)}"
+
+
+def _path(loc: Sequence[int | str], *, bare: bool) -> str:
+    """Return where in a record something is, cut where it gets too long to help."""
+    path = "" if bare else "evidence"
+    for part in loc:
+        path += f"[{part}]" if isinstance(part, int) else f"{'.' if path else ''}{_name(part)}"
+        if len(path) > _MAX_PATH:
+            return f"{path[:_MAX_PATH]}…"
+    return path or "the record"
 
 
 def _name(key: str) -> str:
     """Return a member's name as a sentence can hold it."""
-    return key if key.isidentifier() else repr(key[:64])
-
-
-def _near(name: str, known: Sequence[str] | Mapping[str, Any]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {close[0]!r}?" if close and close[0] != name else ""
+    name = shown(key)
+    return name if name.isidentifier() else repr(name)

@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from kandev_routing_sdk.cli.common import AsJson, examples, read_text, standard_input
 from kandev_routing_sdk.cli.output import error_line, note, one_line, print_json, print_text
-from kandev_routing_sdk.cli.rulebook import RuleFiles, load_catalogue
+from kandev_routing_sdk.cli.rulebook import RuleFiles, load_catalogue, one_form
 from kandev_routing_sdk.errors import InputDataError
 
 if TYPE_CHECKING:
     from kandev_routing_sdk.catalogue.classify import Catalogue
-    from kandev_routing_sdk.catalogue.explain import CatalogueExplanation
-    from kandev_routing_sdk.evidence.model import Evidence
 
 EPILOGUE: Final = examples(
     "some-agent 2>&1 >/dev/null | kandev-routing classify --family claude",
@@ -56,8 +55,9 @@ def classify(  # noqa: PLR0917  # options, which typer gives by name
 ) -> None:
     """Classify what an agent's runtime said: plain text, a JSON evidence record, or one record a line.
 
-    Opens no database. Text is taken as what the agent's runtime says now of a prompt that was sent.
+    Opens no database. Text, and JSON that is no record, is what the agent's runtime says now of a prompt that was sent.
     """
+    one_form(as_json=as_json, jsonl=jsonl)
     catalogue = load_catalogue(list(dict.fromkeys(rules or ())))
     known = {name for rule in catalogue.rules for name in rule.families}
     if family is not None and family not in known:
@@ -67,18 +67,39 @@ def classify(  # noqa: PLR0917  # options, which typer gives by name
     judge = _Judge(catalogue, family, explain=explain or every)
     if jsonl:
         raise typer.Exit(_each_line(judge, file))
-    text = read_text(file)
-    if text.lstrip()[:1] in {"{", "["}:
-        record = _json(text, "standard input" if file == "-" else file)
-    else:
-        if not text.strip():
-            raise InputDataError("there is nothing to classify: give text or a JSON evidence record")
-        record = {"evidence": _of_text(text, family)}
-    document = judge.document(record, 1, "")
+    with _without_secrets():
+        text = read_text(file)
+    if not text.strip():
+        raise InputDataError("there is nothing to classify: give text or a JSON evidence record")
+    record = _record(text, "standard input" if file == "-" else file)
+    document, refusal = judge.answer({"evidence": _of_text(text, family)} if record is None else record, 1, "")
     if as_json:
         print_json(document)
     else:
-        _show(document, every=every)
+        _show(document, refusal, every=every)
+
+
+def _record(text: str, where: str) -> Any:  # noqa: ANN401  # any JSON
+    """Return the record that ``text`` holds, or None: what was pasted is a provider's words, which may be JSON, too."""
+    from kandev_routing_sdk.catalogue.wire import is_record
+
+    if text.lstrip()[:1] not in {"{", "["}:
+        return None
+    meant = any(f'"{key}"' in text for key in ("evidence", "signals"))
+    try:
+        value, end = json.JSONDecoder(parse_constant=_no_number).raw_decode(text := text.strip())
+    except json.JSONDecodeError:
+        return _json(text, where) if meant else None
+    except (RecursionError, ValueError):
+        return _json(text, where)  # which says what is wrong
+    one_a_line = "write one record a line and use --jsonl"
+    if is_record(value):
+        if text[end:].strip():
+            raise InputDataError(f"{where} holds more than one JSON value; {one_a_line}")
+        return value
+    if isinstance(value, list) and value and all(map(is_record, value)):
+        raise InputDataError(f"{where} is a list of records; {one_a_line}")
+    return None
 
 
 def _each_line(judge: _Judge, file: str) -> int:
@@ -119,48 +140,58 @@ class _Judge:
         self._catalogue, self._family, self._explain = catalogue, family, explain
 
     def document(self, record: Any, index: int, where: str) -> dict[str, Any]:  # noqa: ANN401  # any JSON
-        from kandev_routing_sdk.catalogue.wire import parse_record, result_record
+        """Return the result of a record."""
+        return self.answer(record, index, where)[0]
 
+    def answer(self, record: Any, index: int, where: str) -> tuple[dict[str, Any], str | None]:  # noqa: ANN401
+        """Return the result of a record, and why nothing automatic may follow."""
+        from kandev_routing_sdk.catalogue.explain import explain
+        from kandev_routing_sdk.catalogue.wire import is_bare, parse_record, result_record
+
+        bare = is_bare(record)
         try:
-            record_id, evidence = parse_record(self._with_family(_wrapped(record)), index)
+            record_id, evidence = parse_record(self._with_family(record, bare=bare), index, bare=bare)
         except InputDataError as problem:
             raise InputDataError(_placed(str(problem), index, where)) from None
         if not self._explain:
-            return dict(result_record(record_id, self._catalogue.classify(evidence), evidence))
-        return self._explained(record_id, evidence)
+            found = self._catalogue.classify(evidence)
+            return result_record(record_id, found, evidence), found.automatic_refusal(evidence.effects)
+        explained = explain(self._catalogue, evidence)
+        document = {
+            **result_record(record_id, explained.classification, evidence),
+            "because": list(explained.classification.because),
+            "refusal": explained.refusal,
+            "rules": [{"rule": v.rule, "fate": v.fate, "why": v.why} for v in explained.verdicts],
+        }
+        return document, explained.refusal
 
-    def _with_family(self, record: Any) -> Any:  # noqa: ANN401
-        evidence = record.get("evidence") if isinstance(record, dict) else None
+    def _with_family(self, record: Any, *, bare: bool) -> Any:  # noqa: ANN401
+        evidence = record if bare else record.get("evidence") if isinstance(record, dict) else None
         if self._family is None or not isinstance(evidence, dict) or "family" in evidence:
             return record
-        return {**record, "evidence": {**evidence, "family": self._family}}
-
-    def _explained(self, record_id: str | int | None, evidence: Evidence) -> dict[str, Any]:
-        from kandev_routing_sdk.catalogue.explain import explain
-        from kandev_routing_sdk.catalogue.wire import result_record
-
-        found: CatalogueExplanation = explain(self._catalogue, evidence)
-        return {
-            **result_record(record_id, found.classification, evidence),
-            "because": list(found.classification.because),
-            "refusal": found.refusal,
-            "rules": [{"rule": v.rule, "fate": v.fate, "why": v.why} for v in found.verdicts],
-        }
-
-
-def _wrapped(record: Any) -> Any:  # noqa: ANN401
-    """Accept bare evidence, too: the object that a record holds under ``evidence``."""
-    if isinstance(record, dict) and "evidence" not in record and "signals" in record:
-        return {"evidence": record}
-    return record
+        whole = {**evidence, "family": self._family}
+        return whole if bare else {**record, "evidence": whole}
 
 
 def _placed(message: str, index: int, where: str) -> str:
     """Say the line instead of the record's number; one record needs neither."""
+    if message.endswith("family is missing; give it"):
+        message += ", or use --family"
     rest = message.removeprefix(f"record {index}")
     if rest == message:
         return message
     return f"{where}{rest}" if where else rest.removeprefix(": ").strip()
+
+
+@contextmanager
+def _without_secrets() -> Iterator[None]:
+    """Clean what an error repeats: a text that was given in place of a file's name may hold a key (R-EVI-5)."""
+    try:
+        yield
+    except InputDataError as problem:
+        from kandev_routing_sdk.evidence.sanitise import Sanitiser
+
+        raise InputDataError(one_line(Sanitiser().text(str(problem)), 300)) from None
 
 
 def _lines(file: str) -> Iterator[tuple[int, bytes]]:
@@ -168,12 +199,13 @@ def _lines(file: str) -> Iterator[tuple[int, bytes]]:
     if file == "-":
         yield from _numbered(standard_input())
         return
-    try:
-        stream = open(file, "rb")  # noqa: SIM115, PTH123  # closed below; opening is what may fail
-    except OSError as problem:
-        raise InputDataError(
-            f"{file} cannot be read: {problem.strerror}; name a file, or - for standard input"
-        ) from None
+    with _without_secrets():
+        try:
+            stream = open(file, "rb")  # noqa: SIM115, PTH123  # closed below; opening is what may fail
+        except OSError as problem:
+            raise InputDataError(
+                f"{file} cannot be read: {problem.strerror}; name a file, or - for standard input"
+            ) from None
     with stream:
         yield from _numbered(stream)
 
@@ -205,17 +237,23 @@ def _json(text: str | bytes, where: str) -> Any:  # noqa: ANN401
         ) from None
     except RecursionError:
         raise InputDataError(f"{where} is nested too deeply; flatten it") from None
-    except ValueError as problem:
+    except _NotJson as problem:
+        raise InputDataError(f"{where} is not JSON ({problem}); write one evidence record there") from None
+    except ValueError:
         raise InputDataError(
-            f"{where} is not JSON ({one_line(str(problem), 120)}); write one evidence record there"
+            f"{where} holds a number of thousands of digits; shorten it, or write it as a string"
         ) from None
 
 
+class _NotJson(ValueError):
+    """What Python takes for JSON, and nobody else."""
+
+
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
+    raise _NotJson(f"{name} is no JSON number")
 
 
-def _show(document: dict[str, Any], *, every: bool) -> None:
+def _show(document: dict[str, Any], refusal: str | None, *, every: bool) -> None:
     print_text(
         f"{document['code']} ({document['class']}), confidence {document['confidence']}, scope {document['scope']}"
     )
@@ -224,7 +262,7 @@ def _show(document: dict[str, Any], *, every: bool) -> None:
     if facts:
         print_text(f"provider: {', '.join(facts)}")
     _show_timing(document)
-    print_text(f"automatic recovery: {'allowed' if document['automatic'] else 'not allowed'}{_refusal(document)}")
+    print_text(f"automatic recovery: {f'not allowed ({refusal})' if refusal else 'allowed'}")
     if document["safe_excerpt"]:
         print_text(f"said: {one_line(document['safe_excerpt'], 500)}")
     for line in document.get("because", ()):
@@ -249,10 +287,6 @@ def _show_rules(rules: list[dict[str, str]], *, every: bool) -> None:
             f"other rules: {fates['no_match']} find nothing that they look for, {fates['not_applicable']} do not apply "
             "(another family, channel or phase); --all names them"
         )
-
-
-def _refusal(document: dict[str, Any]) -> str:
-    return f" ({document['refusal']})" if document.get("refusal") else ""
 
 
 def _show_timing(document: dict[str, Any]) -> None:

@@ -14,8 +14,8 @@ import typer
 
 from kandev_routing_sdk.cli.common import AsJson, examples, globals_of
 from kandev_routing_sdk.cli.output import SCHEMA_VERSION, note, one_line, print_json, print_text, span
-from kandev_routing_sdk.cli.rulebook import RuleFiles, load_catalogue
-from kandev_routing_sdk.errors import UsageError
+from kandev_routing_sdk.cli.rulebook import RuleFiles, load_catalogue, one_form
+from kandev_routing_sdk.errors import StoreUnavailable, UsageError
 
 if TYPE_CHECKING:
     from kandev_routing_sdk.catalogue.classification import Classification
@@ -80,10 +80,17 @@ def replay(  # noqa: PLR0917  # options, which typer gives by name
     from kandev_routing_sdk.ports import AttemptQuery
     from kandev_routing_sdk.store import open_store
 
+    one_form(as_json=as_json, jsonl=jsonl)
     query = AttemptQuery(session_id=call, attempt_id=attempt, family=family, since=_since(since))
     files = list(dict.fromkeys(rules or ()))
     catalogue = load_catalogue(files)
-    with open_store(globals_of(context).settings(required=False).store_url, read_only=True) as store:
+    url = globals_of(context).settings(required=False).store_url
+    absent = _absent(url)
+    if absent and check:
+        raise StoreUnavailable(
+            f"there is no database {absent}, so nothing could be checked; name the right one with --store"
+        )
+    with open_store(url, read_only=True) as store:
         _known(store, query)
         judge = _Judge(catalogue, files)
         shown = judge.documents(_attempts(store, query, limit), _CHANGED if changed else _ASKED)
@@ -95,6 +102,8 @@ def replay(  # noqa: PLR0917  # options, which typer gives by name
         elif as_json:
             _print_document(judge, shown, check=check)
         else:
+            if absent:
+                print_text(f"there is no database {absent} yet")
             for document in shown:
                 _show(document)
             for line in judge.summary_lines():
@@ -120,6 +129,14 @@ def _since(given: str | None) -> datetime | None:
         raise UsageError(
             f"--since: {given!r} is neither a length of time nor a moment; write 90m, 24h, 7d, 2026-11-30 or 2026-11-30T08:00Z"
         ) from None
+
+
+def _absent(url: str) -> str | None:
+    """Return the path of an SQLite database that is not there."""
+    from pathlib import Path
+
+    path = url.removeprefix("sqlite:///").partition("?")[0]
+    return path if path != url and not Path(path).exists() else None
 
 
 def _known(store: Store, query: AttemptQuery) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from kandev_routing_sdk.cli.output import note
-from kandev_routing_sdk.errors import CatalogueError
+from kandev_routing_sdk.errors import CatalogueError, UsageError
 
 if TYPE_CHECKING:
     from kandev_routing_sdk.catalogue.classify import Catalogue
@@ -51,3 +51,9 @@ def _source(file: str) -> RuleSource:
         ) from None
     except UnicodeDecodeError as problem:
         raise CatalogueError(f"{file} is not UTF-8 text (byte {problem.start}); convert it to UTF-8") from None
+
+
+def one_form(*, as_json: bool, jsonl: bool) -> None:
+    """Refuse to print in two forms at once; raises :class:`~kandev_routing_sdk.errors.UsageError`."""
+    if as_json and jsonl:
+        raise UsageError("--json prints one document, --jsonl one a line; give one of the two")

@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kandev_routing_sdk.catalogue.wire import evidence_schema, parse_record, result_record, result_schema
+from kandev_routing_sdk.catalogue.wire import (
+    evidence_schema,
+    is_bare,
+    is_record,
+    parse_record,
+    result_record,
+    result_schema,
+)
 from kandev_routing_sdk.errors import InputDataError
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.types import Channel, Phase
@@ -181,6 +188,62 @@ def test_what_is_read_is_sanitised() -> None:
         record(signals=[{"channel": "http", "text": "my hunter2"}]), 1, sanitiser=Sanitiser(["hunter2"])
     )
     assert "hunter2" not in evidence.model_dump_json()
+
+
+def test_what_stands_beside_the_signals_is_sanitised_too() -> None:
+    """R-EVI-5: whoever writes a record may put a key anywhere."""
+    names = ("family", "provider_id", "model_id", "local_zone", "exit_signal", "session_id", "attempt_id")
+    _, evidence = parse_record(record(**dict.fromkeys(names, KEY)), 1)
+    assert KEY not in evidence.model_dump_json()
+    harmless = {"family": "claude", "provider_id": "openrouter", "model_id": "anthropic/claude-sonnet-4-5-20250929"}
+    _, evidence = parse_record(record(**harmless, local_zone="Europe/Berlin"), 1)
+    assert ({**harmless, "local_zone": "Europe/Berlin"}) == {
+        name: getattr(evidence, name) for name in (*harmless, "local_zone")
+    }
+
+
+@pytest.mark.parametrize("bad", [{KEY: 1}, {"phase": KEY}, {"effects": {KEY: True}}, {"signals": [{KEY: 1}]}])
+def test_what_is_refused_is_quoted_without_secrets(bad: dict[str, Any]) -> None:
+    """In names and in values."""
+    assert KEY not in refused(record(**bad))
+
+
+def test_a_path_is_cut_where_it_helps_nobody() -> None:
+    """A sentence stays one."""
+    deep: Any = 1.5j
+    for _ in range(60):
+        deep = {"k" * 30: deep}
+    assert len(refused(record(signals=[{"channel": "http", "data": deep}]))) < 400
+
+
+@pytest.mark.parametrize(
+    ("value", "record_", "bare"),
+    [
+        (LEAST, True, True),
+        ({"phase": "streaming"}, True, True),
+        ({"family": "x", "http_status": 429}, True, True),
+        ({"evidence": {}}, True, False),
+        ({"evidense": {}}, True, False),
+        ({"id": "a"}, False, False),
+        ({"error": {"type": "overloaded_error"}}, False, False),
+        ({"signal": "SIGTERM", "phase": "build"}, False, False),
+        ({}, False, False),
+        ([LEAST], False, False),
+        ("evidence", False, False),
+    ],
+)
+def test_records_are_told_from_other_json(value: Any, record_: bool, bare: bool) -> None:
+    """A provider's error body is no record that lacks everything."""
+    assert (record_, bare) == (is_record(value), is_bare(value))
+
+
+def test_bare_evidence_is_told_of_by_its_own_names() -> None:
+    """Nobody looks for a key that they never wrote."""
+    with pytest.raises(InputDataError, match=r"^record 1: phase: 'x' is none of "):
+        parse_record({**LEAST, "phase": "x"}, 1, bare=True)
+    with pytest.raises(InputDataError, match=r"^record 1: signals\[0\]\.channel is missing; give it$"):
+        parse_record({**LEAST, "signals": [{}]}, 1, bare=True)
+    assert "claude" == parse_record(LEAST, 1, bare=True)[1].family
 
 
 def test_nothing_is_cut_that_may_decide() -> None:

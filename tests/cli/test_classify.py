@@ -102,7 +102,15 @@ def test_a_line_that_is_too_long_is_left_out_whole(here: Callable[..., Ran], mon
         (_record("a", effects=[]), "evidence.effects: it is a list; give it an object"),
         (_record("a", exit_code=float("nan")), "line 1 is not JSON (NaN is no JSON number)"),
         ("[" * 100_000, "line 1 is not"),
-        ('{"id": ' + "9" * 5000 + "}", "line 1 is not JSON"),
+        (
+            '{"id": ' + "9" * 5000 + "}",
+            "line 1 holds a number of thousands of digits; shorten it, or write it as a string",
+        ),
+        ('{"family": "x", "phase": "streaming"}', "line 1: signals is missing; give it"),
+        (
+            '{"id": "a", "family": "x", "phase": "streaming", "signals": []}',
+            'a record with an id is {"id": …, "evidence": {…}}',
+        ),
     ],
 )
 def test_what_is_wrong_with_a_record_is_said(here: Callable[..., Ran], line: str, part: str) -> None:
@@ -152,7 +160,81 @@ def test_bare_evidence_and_a_family_from_outside(here: Callable[..., Ran]) -> No
     )
     failed = here("classify", "--json", stdin=json.dumps(evidence))
     assert (65, "bad_input") == (failed.code, failed.document["error"]["code"])
-    assert "evidence.family is missing" in failed.document["error"]["message"]
+    assert "family is missing; give it, or use --family" == failed.document["error"]["message"]
+
+
+BODY = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [json.dumps(BODY), json.dumps(BODY, indent=2), json.dumps([BODY]), "[2026-11-30] API Error: 529 Overloaded",
+     json.dumps(BODY)[:-1] + " Overloaded", json.dumps(BODY) + "\n" + json.dumps(BODY)],
+    ids=["body", "pretty", "list", "log line", "broken", "lines"],
+)  # fmt: skip
+def test_json_that_is_no_record_is_text(here: Callable[..., Ran], text: str) -> None:
+    """What a person pastes first is the body of an error."""
+    document = here("classify", "--json", stdin=text).document
+    assert ("provider_overloaded", False) == (document["code"], document["automatic"])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (json.dumps({"family": "claude", "phase": "streaming"}), "signals is missing; give it"),
+        (json.dumps({"family": "claude", "phase": "streeming", "signals": []}), "phase: 'streeming' is none of "),
+        (
+            json.dumps({"evidense": {"family": "claude"}}),
+            "evidence is missing; put family, phase and signals in it; did you",
+        ),
+        ('{"evidence": {', "standard input is not JSON"),
+        (
+            _record("a") + "\n\n" + _record("b"),
+            "standard input holds more than one JSON value; write one record a line",
+        ),
+        ("[" + _record("a") + "]", "standard input is a list of records; write one record a line and use --jsonl"),
+        ('{"a": ' + "9" * 5000 + "}", "standard input holds a number of thousands of digits; shorten it"),
+        (
+            json.dumps(
+                {"family": "x", "phase": "streaming", "signals": [{"channel": "http", "headers": {"k" * 5000: 1}}]}
+            ),
+            "signals[0].headers.",
+        ),
+    ],
+)
+def test_what_was_meant_for_a_record_is_told(here: Callable[..., Ran], text: str, message: str) -> None:
+    """By the names that its author wrote, in one short line."""
+    ran = here("classify", stdin=text)
+    assert (65, "") == (ran.code, ran.out), ran
+    assert ran.error.startswith(message), ran
+    assert len(ran.error) < 500
+
+
+def test_why_nothing_follows_is_always_said(here: Callable[..., Ran]) -> None:
+    """R-SAFE-1: of a text nothing is known of the effects, and that is the reason."""
+    line = "automatic recovery: not allowed (nothing is known of the effects)"
+    assert line in here("classify", stdin="API Error: 529 Overloaded").out.splitlines()
+    effects = {"delivery": "acknowledged", "complete": True}
+    assert "automatic recovery: allowed" in here("classify", stdin=_record("a", effects=effects)).out.splitlines()
+    seen = here("classify", stdin=_record("a", effects={**effects, "output": True})).out
+    assert "automatic recovery: not allowed (" in seen
+
+
+def test_no_secret_comes_out_again_wherever_it_stood(here: Callable[..., Ran]) -> None:
+    """R-EVI-5: in what an envelope says beside its signals, in refused keys and values, and in place of a file."""
+    secret = "sk-ant-api03-" + "Zq7x" * 12
+    said = [_record("a", provider_id=secret, model_id=secret), _record("b", family=secret)]
+    said += [_record("c", **{secret: 1}), _record("d", phase=secret), _record(secret, phase="x")]
+    ran = here("classify", "--jsonl", "--explain", stdin="\n".join(said))
+    assert 65 == ran.code
+    assert ["a", "b"] == [json.loads(line)["id"] for line in ran.out.splitlines()]
+    assert 3 == len(ran.err.splitlines())
+    assert secret not in ran.out + ran.err
+    for arguments in (["--jsonl"], []):
+        missing = here("classify", f"invalid key {secret}", *arguments)
+        assert 65 == missing.code
+        assert "cannot be read" in missing.error
+        assert secret not in missing.err
 
 
 def test_explain_says_why(here: Callable[..., Ran]) -> None:

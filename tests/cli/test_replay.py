@@ -381,11 +381,31 @@ def test_control_characters_reach_no_terminal(world: World, here: Callable[..., 
 def test_without_a_database_there_is_nothing_and_none_is_made(world: World, here: Callable[..., Ran]) -> None:
     ran = here("replay", "--store", world.url)
     assert (0, "") == (ran.code, ran.err)
-    assert ran.out.startswith("0 attempts against catalogue ")
+    said, counts = ran.out.splitlines()
+    assert f"there is no database {world.database} yet" == said
+    assert counts.startswith("0 attempts against catalogue ")
     assert ([], 0) == ((document := here("replay", "--store", world.url, "--json").document)["attempts"],
                        document["summary"]["attempts"])  # fmt: skip
     assert 2 == here("replay", "--store", world.url, "--call", "utility:x").code
     assert {} == world.files()
+
+
+def test_a_check_of_a_database_that_is_not_there_is_73(world: World, here: Callable[..., Ran]) -> None:
+    """A mistyped path would keep a build green for ever."""
+    for form in ([], ["--jsonl"]):
+        ran = here("replay", "--check", *form, "--store", world.url)
+        assert (73, "") == (ran.code, ran.out), ran
+        assert f"there is no database {world.database}, so nothing could be checked; name the right one" in ran.error
+    document = here("replay", "--check", "--json", "--store", world.url).document
+    assert (73, "store_unavailable") == (document["exit_code"], document["error"]["code"])
+    assert {} == world.files()
+
+
+@pytest.mark.parametrize("command", ["classify", "replay"])
+def test_one_form_at_a_time(here: Callable[..., Ran], command: str) -> None:
+    ran = here(command, "--json", "--jsonl", stdin="x")
+    assert 2 == ran.code, ran
+    assert "--json prints one document, --jsonl one a line; give one of the two" in ran.err + ran.out
 
 
 def test_a_database_that_cannot_be_used_is_73(failed: World, here: Callable[..., Ran]) -> None:
