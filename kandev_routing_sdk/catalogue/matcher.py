@@ -95,11 +95,12 @@ _MAY_BE_TIMED: Final = frozenset({Mark.TIMED})
 
 
 class Matcher:
-    """Compiled rules. Immutable once built."""
+    """Compiled rules. One may be used from any thread: nothing changes once it is built, but for what is made when first needed."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         self._fields = FieldRules(rules)
         self._set = PatternSet()
+        self._compiled: dict[Rule, Any] = {}
         self._entries: list[Rule | Mark | None] = []
         for rule in rules:
             for pattern in _patterns(rule):
@@ -138,7 +139,7 @@ class Matcher:
                 marks |= timed
             hits = [r for r in hits if not r.foreign]
         if view.channel is _STDERR:
-            hits = [r for r in hits if _in_own_words(r, view.text)]
+            hits = [r for r in hits if self._in_own_words(r, view.text)]
         if _STATUS in marks and (view.channel is not _STDERR or in_own_words(view.text, names_a_status, bare=True)):
             view = view.with_status()
         if view.structured and (fields := self._fields.matching(view, foreign=False)) and _is_own_document(view):
@@ -167,23 +168,34 @@ class Matcher:
 
     def where(self, rule: Rule, text: str) -> int:
         """Return where in ``text`` the words of ``rule`` begin; 0 for a rule that reads fields."""
-        patterns = _patterns(rule)
-        found = compile_any(patterns).search(text) if patterns else None
+        words = self._words(rule)
+        found = words.search(text) if words is not None else None
         return 0 if found is None else int(found.start())
 
     def doubt(self, match: Match) -> str | None:
         """Return why the words that decide may be another's, so that nothing automatic may follow them; None for no doubt."""
-        view, patterns = match.view, _patterns(match.rule)
-        if not patterns:
+        view, words = match.view, self._words(match.rule)
+        if words is None:
             return None
-        regex = compile_any(patterns)
-        if refuses_the_request(view) and only_quotes(view, regex):
+        if refuses_the_request(view) and only_quotes(view, words):
             return "the provider refuses the request and quotes these words"
         if view.channel is not _STDERR or match.rule.families:
             return None
-        if names_its_speaker(view.text, lambda block: regex.search(block) is not None):
+        if names_its_speaker(view.text, lambda block: words.search(block) is not None):
             return None
         return "the line names no model, vendor or agent: it may be any program's"
+
+    def _in_own_words(self, rule: Rule, text: str) -> bool:
+        """Whether ``rule`` holds for a line of standard error about no other service and, if it is bare, one of the agent's own."""
+        words = self._words(rule)
+        return in_own_words(text, lambda line: words.search(line) is not None, bare=rule.bare)
+
+    def _words(self, rule: Rule) -> Any:  # noqa: ANN401  (the engine has no stubs)
+        """Return all patterns of a rule as one, made when they are first needed; None for a rule that reads fields."""
+        if rule not in self._compiled:
+            patterns = _patterns(rule)
+            self._compiled[rule] = compile_any(patterns) if patterns else None
+        return self._compiled[rule]
 
     def _named(self, found: Sequence[int], view: View) -> tuple[list[Rule], frozenset[Mark]]:
         entries = [self._entries[i] for i in found]
@@ -253,12 +265,6 @@ def _is_own_document(view: View) -> bool:
     """Whether what is printed as JSON on standard error stands in a line that is the agent's own: every program logs JSON."""
     printed = view.channel is _STDERR and bool(view.documents) and view.signal.data is None
     return not printed or in_own_words(view.text, lambda block: "{" in block, bare=True)
-
-
-def _in_own_words(rule: Rule, text: str) -> bool:
-    """Whether ``rule`` holds for a line of standard error that is about no other service and, if it is bare, the agent's own."""
-    regex = compile_any(_patterns(rule))
-    return in_own_words(text, lambda line: regex.search(line) is not None, bare=rule.bare)
 
 
 def _owner(rule: Rule) -> str:
