@@ -224,6 +224,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--all", action="store_true", help="print every row, not only the worst")
     asked = parser.parse_args(arguments)
     catalogue = shipped()
+    if asked.only is not None:
+        if asked.table == "nothing":
+            parser.error("--only names adversaries; leave out --table nothing")
+        names = [what for what, _, _ in texts.adversaries(patterns_of(catalogue.rules))]
+        if not any(asked.only in name for name in names):
+            steps = ", ".join(name for name, _ in texts.STEPS)
+            parser.error(f"no adversary's name contains {asked.only!r}; names are the ids of rules, and {steps}")
     rows: list[Row] = []
     if asked.table in {None, "nothing"}:
         rows += nothing(catalogue, asked.seconds)

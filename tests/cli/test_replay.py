@@ -6,7 +6,9 @@ import hashlib
 import json
 import re
 import sqlite3
+import subprocess
 import sys
+import textwrap
 import time
 import tracemalloc
 from collections.abc import Callable
@@ -477,3 +479,18 @@ def test_the_how_tos_rule_does_what_the_how_to_says(
         assert line in page
     assert "what differs: class 1, code 1, scope 1, confidence 1, rule 1" in shown
     assert "1 differs, 0 the same, 0 without evidence, 0 unreadable" in shown
+
+
+def test_the_how_tos_script_writes_what_classify_reads(failed: World, here: Callable[..., Ran]) -> None:
+    """Every failure as it was seen, channels and all, with the answer that it got then."""
+    (script,) = re.findall(r"^ *```python\n(.*?)^ *```", HOW_TO.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    ran = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        cwd=failed.folder, env=failed.environ(), capture_output=True, encoding="utf-8", timeout=120, check=False,
+    )  # fmt: skip
+    assert (0, "") == (ran.returncode, ran.stderr)
+    records = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert any(signal["text"] == SAID for r in records for signal in r["evidence"]["signals"])
+    again = [json.loads(line) for line in here("classify", "--jsonl", stdin=ran.stdout).out.splitlines()]
+    attempts = here("replay", "--json").document["attempts"]
+    assert {a["attempt_id"]: a["then"]["code"] for a in attempts} == {a["id"]: a["code"] for a in again}
