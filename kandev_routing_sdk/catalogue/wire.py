@@ -213,6 +213,8 @@ def _number(seconds: float) -> int | float:
 
 def _sentence(error: ErrorDetails, *, bare: bool) -> str:
     loc = [p for i, p in enumerate(error["loc"]) if not (i and error["loc"][i - 1] == "code" and p in {"int", "str"})]
+    if error["type"].startswith("recursion"):
+        return f"{_path(loc[:3], bare=bare)}: it is nested too deeply; flatten it"
     path = _path(loc, bare=bare)
     last = str(loc[-1]) if loc else "evidence"
     type_, given = error["type"], error["input"]

@@ -176,7 +176,8 @@ def test_hostile_depth_is_refused_or_read() -> None:
     deep: Any = 1
     for _ in range(100_000):
         deep = [deep]
-    assert "record 3" in refused(record(signals=[{"channel": "http", "data": deep}]))
+    message = "record 3 (id c1): evidence.signals[0].data: it is nested too deeply; flatten it"
+    assert message == refused(record(signals=[{"channel": "http", "data": deep}]))
 
 
 def test_what_is_read_is_sanitised() -> None:
