@@ -13,7 +13,8 @@ import re2
 
 from kandev_routing_sdk.catalogue.views import View, find
 
-_REFUSED: Final = frozenset({400, 422})
+_UNPROCESSABLE: Final = 422
+_REFUSED: Final = frozenset({400, _UNPROCESSABLE})
 _KINDS: Final = frozenset({"invalid_request", "invalid_request_error", "INVALID_ARGUMENT"})
 _KIND_PATHS: Final = (("error", "type"), ("error", "status"), ("errorKind",), ("error", "errorKind"))
 _LABELS: Final = re2.compile(
@@ -37,7 +38,9 @@ def refuses_the_request(view: View) -> bool:
 
 
 def only_quotes(view: View, regex: Any) -> bool:  # noqa: ANN401  (a compiled pattern: the engine has no stubs)
-    """Whether ``regex`` holds only for words that are quoted."""
+    """Whether ``regex`` holds only for words that are quoted. A 422 speaks of the request's own content throughout."""
+    if view.status == _UNPROCESSABLE:
+        return True
     starts = [(text, found.start()) for text in _said(view) if (found := regex.search(text)) is not None]
     return bool(starts) and all(_QUOTES.search(_LABELS.sub("", text[: at + 1])) is not None for text, at in starts)
 

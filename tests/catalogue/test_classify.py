@@ -662,6 +662,7 @@ def test_what_the_runtime_says_of_itself_is_not_taken_for_anothers(message: str,
 CLEAN = Effects(delivery=Delivery.ACKNOWLEDGED, complete=True)
 ECHOES = [
     "unexpected status 422 Unprocessable Entity: field 'Not logged in' is no role",
+    "unexpected status 422 Unprocessable Entity: Not logged in is no role",
     "API Error: 400 system: text content 'token expired' bad",
     "API Error: 400 Could not parse tool output: 'Credit balance is too low'",
     "API Error: 400 text 'not logged in' is bad",
