@@ -213,8 +213,6 @@ def _number(seconds: float) -> int | float:
 
 def _sentence(error: ErrorDetails, *, bare: bool) -> str:
     loc = [p for i, p in enumerate(error["loc"]) if not (i and error["loc"][i - 1] == "code" and p in {"int", "str"})]
-    if error["type"].startswith("recursion"):
-        return f"{_path(loc[:3], bare=bare)}: it is nested too deeply; flatten it"
     path = _path(loc, bare=bare)
     last = str(loc[-1]) if loc else "evidence"
     type_, given = error["type"], error["input"]
@@ -231,10 +229,11 @@ def _sentence(error: ErrorDetails, *, bare: bool) -> str:
     if type_ == "enum" and last in _CHOICES:
         choices = _CHOICES[last]
         return f"{path}: {shown(given)!r} is none of {', '.join(choices)}{near(str(given), choices)}"
-    if type_.startswith("timezone"):
-        return f"{path}: the time has no zone; write it as 2026-04-29T14:58:12Z"
-    if type_.startswith("datetime"):
-        return f"{path}: it is {kind(given)} that names no time; write it as 2026-04-29T14:58:12Z"
+    if type_.startswith(("timezone", "datetime")):
+        wrong = "the time has no zone" if type_.startswith("timezone") else f"it is {kind(given)} that names no time"
+        return f"{path}: {wrong}; write it as 2026-04-29T14:58:12Z"
+    if type_.startswith("recursion"):
+        return f"{_path(loc[:3], bare=bare)}: it is nested too deeply; flatten it"
     if type_ in _WANTED:
         wanted = "a whole number or a string" if last == "code" else _WANTED[type_]
         return f"{path}: it is {kind(given)}; give it {wanted}"
