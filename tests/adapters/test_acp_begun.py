@@ -10,6 +10,8 @@ import pytest
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from tests.adapters._replay import WHEN, complaints, expectations, full_catalogue, recording, replay
 
+pytestmark = pytest.mark.exhaustive
+
 CLIS = ("claude-agent-acp", "codex-acp", "opencode")
 UUID = "11111111-2222-4333-8444-555555555555"
 

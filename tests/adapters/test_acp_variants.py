@@ -13,6 +13,8 @@ import pytest
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from tests.adapters._replay import WHEN, complaints, expectations, full_catalogue, recording, replay
 
+pytestmark = pytest.mark.exhaustive
+
 Record = dict[str, Any]
 Frame = list[Any]
 STRIDE = 3

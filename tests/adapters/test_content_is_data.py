@@ -14,6 +14,8 @@ from tests.adapters._filled import filled, good_turns
 from tests.adapters._replay import full_catalogue, replay
 from tests.routes._world import World, answers
 
+pytestmark = pytest.mark.exhaustive
+
 TURNS = good_turns()
 
 

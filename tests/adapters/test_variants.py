@@ -13,6 +13,8 @@ from kandev_routing_sdk.catalogue.classify import Catalogue
 from tests.adapters._mutations import HARMLESS, TAINTS, each_text
 from tests.adapters._replay import WHEN, complaints, expectations, full_catalogue, recording, replay
 
+pytestmark = pytest.mark.exhaustive
+
 STRIDE = 9
 """Each mutation meets every ninth recording; over all mutations, every recording meets several. A taint meets every one that
 may be repeated: one slip there does work twice."""

@@ -18,6 +18,8 @@ from kandev_routing_sdk.types import ErrorClass
 from tests.catalogue._shipped import ROOT, shipped
 from tests.catalogue.test_corpus import TOLERANCE, due
 
+pytestmark = pytest.mark.exhaustive
+
 RECORDS: list[dict[str, Any]] = [
     json.loads(line) for line in (ROOT / "tests" / "data" / "reports.jsonl").read_text("utf-8").splitlines()
 ]

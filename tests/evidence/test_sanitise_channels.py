@@ -22,6 +22,8 @@ from kandev_routing_sdk.types import Channel, Phase
 from tests.catalogue._shipped import shipped
 from tests.evidence._secrets import KINDS, Sample, survivors
 
+pytestmark = pytest.mark.exhaustive
+
 NOW = datetime(2026, 5, 14, 10, tzinfo=UTC)
 FAMILIES = {"claude", "codex", "opencode"}
 LIMIT = "API Error: 429 rate limited, try again in 6m0s ({})"

@@ -13,6 +13,8 @@ import pytest
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from tests.evidence._secrets import KINDS, Sample, survivors
 
+pytestmark = pytest.mark.exhaustive
+
 CLEAN = Sanitiser()
 
 

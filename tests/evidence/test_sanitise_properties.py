@@ -21,6 +21,8 @@ from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.evidence.shapes import FIRST, MARKER, RULES
 from tests.evidence._secrets import KINDS
 
+pytestmark = pytest.mark.exhaustive
+
 CLEAN = Sanitiser()
 WAYS = [sample.text for kind in KINDS for sample in kind.samples("properties")]
 PIECES = st.one_of(

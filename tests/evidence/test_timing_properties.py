@@ -31,6 +31,8 @@ from kandev_routing_sdk.evidence.timing import (
     is_valid,
 )
 
+pytestmark = pytest.mark.exhaustive
+
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",

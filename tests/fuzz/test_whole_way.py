@@ -21,6 +21,8 @@ from hypothesis.errors import HypothesisWarning
 
 from tests.fuzz._rules import TARGETS, Target
 
+pytestmark = pytest.mark.exhaustive
+
 FIXED_EXAMPLES = 60
 BATCH = 40
 BATCH_HANGS_S = 180
