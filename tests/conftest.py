@@ -21,7 +21,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--fuzz-seconds", type=float, help="how long to fuzz, all rules together (default: 60 with CI set, else 7)"
     )
-    parser.addoption("--fuzz-seed", type=int, help="number of the first batch, to repeat what was printed")
+    parser.addoption(
+        "--fuzz-seed", type=int, help="number of the first batch (default: 1 with CI set, else another one each time)"
+    )
 
 
 @pytest.fixture(scope="session")

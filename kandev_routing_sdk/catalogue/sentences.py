@@ -31,5 +31,5 @@ def near(name: str, known: Iterable[str]) -> str:
 
 def shown(text: object) -> str:
     """Return what somebody wrote as a sentence can hold it: without secrets (R-EVI-5), short, on one line."""
-    clean = Sanitiser().text(str(text)[:4096])
+    clean = " ".join(Sanitiser().text(str(text)[:4096]).split())
     return clean if len(clean) <= _MAX_SHOWN else f"{clean[:_MAX_SHOWN]}…"

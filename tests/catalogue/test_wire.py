@@ -303,3 +303,9 @@ def test_what_the_schema_accepts_is_read(made: dict[str, Any]) -> None:
     _, evidence = parse_record({"id": "x", "evidence": made}, 1)
     assert evidence.observed_at is not None
     assert timedelta(0) == evidence.observed_at.utcoffset()
+
+
+def test_an_id_of_several_lines_keeps_a_sentence_in_one() -> None:
+    with pytest.raises(InputDataError) as caught:
+        parse_record({"id": "a\n\u2028b", "evidence": 1}, 3)
+    assert "record 3 (id a b): evidence: it is a number; give it an object" == str(caught.value)
