@@ -1,4 +1,7 @@
-"""What the upper floors need from the outside: the store and the host's own pieces, as small protocols."""
+"""What the upper floors need from the outside: the store and the host's own pieces, as small protocols.
+
+The values that a store keeps are in ``records``, and can be had from here as well.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,37 @@ from typing import Protocol
 from pydantic import JsonValue
 
 from kandev_routing_sdk.binding import InstallationKey
-from kandev_routing_sdk.catalogue.classification import Classification
-from kandev_routing_sdk.circuits import Circuit, FailureFact, ResourceKey
-from kandev_routing_sdk.events import EventDraft, EventRecord
-from kandev_routing_sdk.evidence.model import Effects, Evidence
+from kandev_routing_sdk.circuits import Circuit, ResourceKey
+from kandev_routing_sdk.events import EventRecord
 from kandev_routing_sdk.evidence.turn import TurnRecord
-from kandev_routing_sdk.policy import Decision
 from kandev_routing_sdk.profiles import Profile
+from kandev_routing_sdk.records import (
+    ActionRecord,
+    Admit,
+    AttemptQuery,
+    AttemptRecord,
+    CallRecord,
+    CircuitChange,
+    CircuitFailed,
+    CircuitHandedBack,
+    CircuitSucceeded,
+    CircuitTransition,
+    Claim,
+    Commit,
+    Committed,
+    DecisionRecord,
+    DecisionSort,
+    Interrupted,
+    PastAttempt,
+    SelectionRecord,
+    Wait,
+)
 from kandev_routing_sdk.route.model import Route, State
-from kandev_routing_sdk.types import AttemptOutcome, DispatchMark
 
 __all__ = [
+    "ActionRecord",
     "Admit",
+    "AttemptQuery",
     "AttemptRecord",
     "CallRecord",
     "CircuitChange",
@@ -29,205 +51,21 @@ __all__ = [
     "CircuitHandedBack",
     "CircuitSucceeded",
     "CircuitTransition",
+    "Claim",
     "Commit",
     "Committed",
+    "DecisionRecord",
+    "DecisionSort",
     "Downstream",
     "Interrupted",
+    "PastAttempt",
     "ProfileSource",
     "Ready",
     "SecretResolver",
     "SelectionRecord",
     "Store",
+    "Wait",
 ]
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptRecord:
-    """One dispatch of a prompt to one candidate under one generation. The row is inserted with its decision and then updated up to
-    ``settled``; after that it never changes (R-ENG-11).
-    """
-
-    attempt_id: str
-    session_id: str
-    generation: int
-    ordinal: int
-    """1 for the first attempt of the session, then 2, 3, …"""
-    prompt_number: int
-    execution_profile_id: str
-    profile_version: int
-    family: str
-    mark: DispatchMark
-    resource_keys: tuple[ResourceKey, ...]
-    """The keys it was launched with: health is booked to these, never to "current" ones (R-CIR-5)."""
-    provider_id: str | None
-    model_id: str | None
-    catalogue_version: str
-    created_at: datetime
-    lease_token: str | None = None
-    """The probe lease this attempt holds, if it is one."""
-    process_group: int | None = None
-    process_started_at: datetime | None = None
-    outcome: AttemptOutcome | None = None
-    stop_reason: str | None = None
-    served_model: str | None = None
-    effects: Effects | None = None
-    evidence: Evidence | None = None
-    classification: Classification | None = None
-    decision: Decision | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    inner_retries: int = 0
-    settled_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AttemptQuery:
-    """Which past attempts are wanted; None narrows nothing."""
-
-    session_id: str | None = None
-    attempt_id: str | None = None
-    family: str | None = None
-    since: datetime | None = None
-    """Made then or later."""
-
-
-@dataclass(frozen=True, slots=True)
-class PastAttempt:
-    """What was seen and said of an attempt, as far as this version can read its row (R-CLS-6)."""
-
-    attempt_id: str
-    session_id: str
-    ordinal: int
-    execution_profile_id: str
-    family: str
-    catalogue_version: str
-    created_at: datetime | None
-    outcome: AttemptOutcome | None
-    effects: Effects | None
-    evidence: Evidence | None
-    classification: Classification | None
-    unreadable: tuple[str, ...] = ()
-    """The fields that hold something which is not what it must be; they are None here."""
-    position: tuple[int, str] = (0, "")
-    """Where it stands among all, for the next page."""
-
-
-@dataclass(frozen=True, slots=True)
-class SelectionRecord:
-    """One walk over the candidates. A generation has exactly one (design §6, 3)."""
-
-    generation: int
-    chosen_profile_id: str | None
-    walk: tuple[dict[str, JsonValue], ...]
-    """Each candidate in order, with its verdict and reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class CircuitFailed:
-    """A qualifying failure of the resource ``key``."""
-
-    key: ResourceKey
-    fact: FailureFact
-    uniform: float
-    """Jitter, in [0, 1)."""
-
-
-@dataclass(frozen=True, slots=True)
-class CircuitSucceeded:
-    """The provider answered; closes the circuit only for the holder of its lease."""
-
-    key: ResourceKey
-    token: str
-
-
-@dataclass(frozen=True, slots=True)
-class CircuitHandedBack:
-    """A neutral end: the lease goes back, everything else unchanged."""
-
-    key: ResourceKey
-    token: str
-
-
-CircuitChange = CircuitFailed | CircuitSucceeded | CircuitHandedBack
-
-
-@dataclass(frozen=True, slots=True)
-class Admit:
-    """Commit only if every key is closed or its probe lease can be taken; all or none, in key order (R-CIR-8)."""
-
-    keys: tuple[ResourceKey, ...]
-    token: str
-    owner: str
-    lease_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class CircuitTransition:
-    """A circuit that changed its state in a commit; for telemetry and for the caller's progress."""
-
-    before: Circuit | None
-    after: Circuit
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """One transition of one session, all in one transaction or not at all."""
-
-    before: Route | None
-    """None creates the session; otherwise the compare-and-swap is on its ``session_id`` and ``revision``."""
-    after: Route
-    """``revision`` is set by the store."""
-    now: datetime
-    selection: SelectionRecord | None = None
-    new_attempt: AttemptRecord | None = None
-    update_attempt: AttemptRecord | None = None
-    events: tuple[EventDraft, ...] = ()
-    circuits: tuple[CircuitChange, ...] = ()
-    admit: Admit | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """What a commit made true."""
-
-    route: Route
-    transitions: tuple[CircuitTransition, ...] = ()
-    leased: tuple[ResourceKey, ...] = ()
-    """Keys whose probe lease was taken for ``Admit.token``."""
-    events: tuple[EventRecord, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class CallRecord:
-    """One utility call (R-UTL-4). Holds no prompt and no answer."""
-
-    call_id: str
-    session_id: str
-    logical_profile_id: str
-    started_at: datetime
-    execution_profile_id: str | None = None
-    family: str | None = None
-    provider_id: str | None = None
-    model: str | None = None
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    outcome: str | None = None
-    """None while it runs; ``interrupted`` after a crash."""
-    exit_code: int | None = None
-    code: str | None = None
-    attempts: int = 0
-    deadline: datetime | None = None
-    ended_at: datetime | None = None
-    summary: dict[str, JsonValue] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Interrupted:
-    """Calls whose process died."""
-
-    calls: int
-    attempts: tuple[AttemptRecord, ...]
-    """Their attempts that never settled: whose agents may still run."""
 
 
 class Store(Protocol):
@@ -247,8 +85,10 @@ class Store(Protocol):
         """Return the route, or None."""
         ...
 
-    def sessions(self, *, states: Sequence[State] | None = None, limit: int = 100) -> list[Route]:
-        """Return routes, newest first."""
+    def sessions(
+        self, *, states: Sequence[State] | None = None, before: Route | None = None, limit: int = 100
+    ) -> list[Route]:
+        """Return routes, newest first, from behind ``before`` on."""
         ...
 
     def mark_attempt(self, attempt: AttemptRecord) -> None:
@@ -262,6 +102,27 @@ class Store(Protocol):
         """Renew the owner lease, and the probe leases held under ``lease_token`` (as far as R-CIR-8 allows), without touching the
         revision. Return False when the owner lease is no longer ours: the caller must end its agents at once (R-ENG-8).
         """
+        ...
+
+    def claim(self, why: Claim, *, now: datetime, owner_id: str, until: datetime, limit: int) -> list[Route]:
+        """Take up to ``limit`` sessions that are free and for which ``why`` holds, the longest waiting first, and return them as
+        theirs is now: each with a new revision, so that whoever had it before can commit nothing. No two callers get the same one,
+        and none waits for another. What it costs does not depend on how many sessions wait (R-DUR-4, R-PRF-5).
+        """
+        ...
+
+    def release(self, session_id: str, *, owner_id: str, at: datetime | None = None) -> bool:
+        """Give up an owner lease that is still ours; return whether it was. ``at``: the lease ends then instead (now: at once), and
+        the session counts as lost.
+        """
+        ...
+
+    def decisions(self, session_id: str) -> list[DecisionRecord]:
+        """Return all decisions of a session in order."""
+        ...
+
+    def action(self, session_id: str, action_id: str) -> ActionRecord | None:
+        """Return the action that was carried out under this id."""
         ...
 
     def attempts(self, session_id: str) -> list[AttemptRecord]:
@@ -294,6 +155,13 @@ class Store(Protocol):
 
     def change_circuits(self, changes: Sequence[CircuitChange], *, now: datetime) -> list[CircuitTransition]:
         """Apply changes outside a route transition (concrete calls, probes)."""
+        ...
+
+    def admit(self, admit: Admit, *, now: datetime) -> tuple[ResourceKey, ...]:
+        """Take the probe leases that ``admit`` needs outside a route transition, and return their keys.
+
+        Raises :class:`~kandev_routing_sdk.errors.NotAdmitted` when a key refuses; nothing changes then.
+        """
         ...
 
     def put_circuit(self, before: Circuit, after: Circuit) -> bool:

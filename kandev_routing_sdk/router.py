@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -24,10 +24,13 @@ from kandev_routing_sdk.errors import UsageError
 from kandev_routing_sdk.events import EventRecord
 from kandev_routing_sdk.plugins import BrokenPlugin, Registry, load_registry
 from kandev_routing_sdk.ports import AttemptRecord, CallRecord, ProfileSource, SecretResolver, Store
+from kandev_routing_sdk.profiles import Candidate
 from kandev_routing_sdk.resolver import resolve
-from kandev_routing_sdk.results import CallResult, Explanation
+from kandev_routing_sdk.results import CallResult, Explanation, Progress
 from kandev_routing_sdk.route.model import Round
 from kandev_routing_sdk.route.select import select
+from kandev_routing_sdk.scheduler import Worker, WorkerOptions, WorkerReport
+from kandev_routing_sdk.sessions import Sessions
 from kandev_routing_sdk.settings import EnvironmentSecrets, Settings, load_settings, working_directory
 from kandev_routing_sdk.spec.adapter import AgentAdapter
 from kandev_routing_sdk.store import open_store
@@ -97,6 +100,7 @@ class Router:
         else:
             registry = load_registry(adapters, entry_points_too=plugins)
         clock, ids = clock or SystemClock(), ids or SystemIds()
+        namespace = _executor_namespace()
         opened = store or open_store(settings.store_url, migrate=migrate, read_only=read_only)
         engine = Engine(
             store=opened,
@@ -107,8 +111,8 @@ class Router:
             clock=clock,
             ids=ids,
             key=key or opened.installation_key(_fresh_key(ids)),
-            owner_id=ids.new("owner:"),
-            executor_namespace=_executor_namespace(),
+            owner_id=f"{namespace}/{ids.new('owner:')}",
+            executor_namespace=namespace,
             environ=environ,
             dynamic_enabled=settings.dynamic_agent_routing,
             host_scope=scope,
@@ -197,6 +201,57 @@ class Router:
         """Return durable route events in order, from the cursor ``after`` (an event's ``sequence``) on (R-CON-6)."""
         return self._engine.store.events(session_id=session_id, after=after, limit=limit)
 
+    # Sessions ---------------------------------------------------------------------------------------------------------------
+
+    @property
+    def sessions(self) -> Sessions:
+        """The durable sessions of this router's store."""
+        return Sessions(self._engine, read_only=self.read_only)
+
+    async def run_worker(
+        self,
+        *,
+        max_sessions: int = 8,
+        poll_s: float = 1.0,
+        grace_s: float = 30.0,
+        until_idle: bool = False,
+        stop: anyio.Event | None = None,
+        on_progress: Callable[[str, Progress], None] | None = None,
+    ) -> WorkerReport:
+        """Move sessions on: those that are due, whose owner died, or whose resource is back (R-DUR-4).
+
+        Args:
+            max_sessions: how many are driven at once.
+            poll_s: seconds between two looks at the store.
+            grace_s: seconds that a stopping worker gives running turns before it ends their agents.
+            until_idle: return once there is nothing to do now.
+            stop: set it to end gracefully; cancelling the task ends the agents at once.
+            on_progress: called with a session's id and each :data:`~kandev_routing_sdk.results.Progress`.
+
+        Raises:
+            UsageError: the router is read-only, or an argument is out of its bounds.
+            StoreError: the durable state cannot be reached at the start.
+        """
+        if self.read_only:
+            raise UsageError("this router was opened with read_only=True and can move nothing; open one without it")
+        options = WorkerOptions(max_sessions=max_sessions, poll_s=poll_s, grace_s=grace_s, until_idle=until_idle)
+        tell = on_progress or _nobody_listens
+        return await Worker(self._engine, options, lambda session_id: partial(tell, session_id), stop).run()
+
+    def credentials_changed(self, profile_ids: Sequence[str] | None = None) -> list[str]:
+        """Tell that logins or settings changed: circuits that wait for a person may be probed, none is closed unseen (R-CIR-7).
+
+        ``profile_ids``: whose; default all. Returns the keys that are due now; a worker takes up the sessions that wait for them.
+        """
+        engine = self._engine
+        wanted = tuple(engine.profiles.all()) if profile_ids is None else tuple(profile_ids)
+        found = survey(engine, [Candidate(profile_id=i) for i in wanted], _folder(None))
+        mine = {key.key for key in found.keys}
+        due = [c.key.key for c in self.circuits() if c.action_required and c.key.key in mine]
+        for key in due:
+            self.retry_circuit(key)
+        return due
+
     # Decisions and health ---------------------------------------------------------------------------------------------------
 
     def explain(self, profile_id: str, *, cwd: str | Path | None = None) -> Explanation:
@@ -248,6 +303,10 @@ class Router:
     def registry(self) -> Registry:
         """The adapters of this process and the plugins that could not give theirs."""
         return self._engine.registry
+
+
+def _nobody_listens(session_id: str, progress: Progress) -> None:
+    """Take what is told."""
 
 
 def _folder(cwd: str | Path | None) -> Path:

@@ -130,12 +130,15 @@ class Code(StrEnum):
 
 
 class AttemptOutcome(StrEnum):
-    """How one attempt ended. ``silent``: nothing came before the caller's deadline; no circuit is charged."""
+    """How one attempt ended. ``silent``: nothing came before the caller's deadline; ``lost``: its router died. Neither charges a
+    circuit.
+    """
 
     SUCCESS = "success"
     FAILED = "failed"
     CANCELLED = "cancelled"
     SILENT = "silent"
+    LOST = "lost"
 
 
 class DispatchMark(StrEnum):

@@ -77,6 +77,11 @@ _WINDOWS: Final[Mapping[Code, _Window]] = MappingProxyType(
 )
 
 
+def needs_person(code: Code) -> bool:
+    """Whether a failure of this code opens a circuit that has no deadline: a person has to act first."""
+    return _WINDOWS[code] is _Window.ACTION
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Circuit:
     """The durable health of one resource. All times are aware and UTC.

@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from kandev_routing_sdk.conductor.candidates import Field, rejected_of, survey
 from kandev_routing_sdk.conductor.drive import Drive
-from kandev_routing_sdk.conductor.engine import Engine, Tell, Work
+from kandev_routing_sdk.conductor.engine import Engine, Tell, Work, WorkSource
+from kandev_routing_sdk.conductor.launch import Prepared
+from kandev_routing_sdk.conductor.ledger import Ledger
 from kandev_routing_sdk.conductor.tasks import alongside, in_thread
 
-__all__ = ["Drive", "Engine", "Field", "Tell", "Work", "alongside", "in_thread", "rejected_of", "survey"]
+__all__ = [
+    "Drive",
+    "Engine",
+    "Field",
+    "Ledger",
+    "Prepared",
+    "Tell",
+    "Work",
+    "WorkSource",
+    "alongside",
+    "in_thread",
+    "rejected_of",
+    "survey",
+]

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
 from kandev_routing_sdk.circuits import Circuit
 from kandev_routing_sdk.conductor.candidates import Field, rejected_of, survey
-from kandev_routing_sdk.conductor.claims import lease_token, new_record, next_try
-from kandev_routing_sdk.conductor.engine import PROBE_LEASE_S, Engine, Tell, Work
+from kandev_routing_sdk.conductor.claims import (
+    SPREAD_S,
+    decision_of,
+    lease_token,
+    lost_record,
+    new_record,
+    next_try,
+    waits_for,
+)
+from kandev_routing_sdk.conductor.engine import PROBE_LEASE_S, Engine, Tell, Work, WorkSource
 from kandev_routing_sdk.conductor.handover import note_for
 from kandev_routing_sdk.conductor.judge import Lease
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.ledger import Ledger
 from kandev_routing_sdk.conductor.tasks import in_thread
 from kandev_routing_sdk.errors import NotAdmitted, StoreUnavailable
-from kandev_routing_sdk.ports import Admit, AttemptRecord, SelectionRecord
+from kandev_routing_sdk.records import ActionRecord, Admit, AttemptRecord, DecisionRecord, SelectionRecord
 from kandev_routing_sdk.results import AttemptReport, AttemptStarted, CandidateSkipped, Rejected
 from kandev_routing_sdk.route.facts import Facts
-from kandev_routing_sdk.route.model import State, Trigger
-from kandev_routing_sdk.route.select import Selection, select
+from kandev_routing_sdk.route.model import Reason, Round, Route, State, Trigger
+from kandev_routing_sdk.route.past import SelectionInputs
+from kandev_routing_sdk.route.select import Selection
 from kandev_routing_sdk.route.step import Transition
 from kandev_routing_sdk.types import ProfileKind
 
@@ -43,48 +53,73 @@ class Chooser:
     """The choices of one route."""
 
     def __init__(
-        self, engine: Engine, work: Work, tell: Tell, ledger: Ledger, reports: Sequence[AttemptReport]
+        self, engine: Engine, work: WorkSource, tell: Tell, ledger: Ledger, reports: Sequence[AttemptReport]
     ) -> None:
-        self._engine, self._work, self._tell, self._ledger = engine, work, tell, ledger
+        self._engine, self._source, self._tell, self._ledger = engine, work, tell, ledger
         self._reports = reports
-        """The route's attempts so far; they grow while it is driven."""
+        """The attempts of the turn so far; they grow while it is driven."""
+        self.early = False
+        """A person asked: the next choice may probe before its time (R-ENG-6)."""
         self.selection: Selection | None = None
         self.rejected: tuple[Rejected, ...] = ()
 
+    # Somebody -------------------------------------------------------------------------------------------------------------
+
     async def select(self) -> Claimed | None:
         """Walk the candidates and claim the first that can; None when nobody can, and the route then waits."""
-        found = await in_thread(survey, self._engine, self._work.candidates, self._work.cwd)
+        work, found = await in_thread(self._survey)
         for _ in range(_MAX_RESELECT):
-            selection = await self._look(found)
+            inputs = await self._inputs(work, found, self._ledger.route.round)
+            selection = self._walk(inputs)
             if selection.chosen is None:
-                await self._nobody(selection)
+                await self._nobody(selection, inputs)
                 return None
             try:
-                return await self._claim(selection, found)
+                return await self._claim(work, selection, inputs, found)
             except NotAdmitted:
                 continue  # somebody took the lease, or opened a circuit, since we looked
         raise StoreUnavailable(
             "no candidate could be claimed: its health changed each time it was looked at; try again"
         )
 
-    async def _look(self, found: Field) -> Selection:
+    def _survey(self) -> tuple[Work, Field]:
+        work = self._source()
+        return work, survey(self._engine, work.candidates, work.cwd)
+
+    async def _inputs(self, work: Work, found: Field, round_: Round) -> SelectionInputs:
         # a concrete profile is what the caller asked for: health does not keep it from its first try (R-CIR-8)
-        first = not self._reports and self._work.kind is ProfileKind.CONCRETE
+        first = not self._reports and work.kind is ProfileKind.CONCRETE
         health = _NO_HEALTH if first else await in_thread(self._engine.store.circuit_view, found.keys)
-        route = self._ledger.route
-        selection = select(
-            found.views, health, round=route.round, pinned=route.pinned_profile_id, now=self._engine.clock.now()
+        return SelectionInputs.of(
+            found.views,
+            health,
+            round=round_,
+            pinned=self._ledger.route.pinned_profile_id,
+            now=self._engine.clock.now(),
+            early_probe=self.early,
         )
+
+    def _walk(self, inputs: SelectionInputs) -> Selection:
+        selection = inputs.select()
         self.selection, self.rejected = selection, rejected_of(selection)
         return selection
 
-    async def _nobody(self, selection: Selection) -> None:
-        trigger = Trigger.NOBODY_RECOVERY_KNOWN if selection.recovery_known else Trigger.NOBODY_PERSON_NEEDED
+    async def _nobody(self, selection: Selection, inputs: SelectionInputs) -> None:
         for rejected in self.rejected:
             self._tell(CandidateSkipped(rejected))
-        await self._ledger.commit(self._ledger.step(trigger, Facts(deadline=selection.earliest)))
+        self.early = False
+        transition = self._ledger.step(selection.trigger, Facts(deadline=self._spread(selection)))
+        await self._ledger.commit(
+            transition, decision=decision_of(inputs, selection), waits_for=waits_for(inputs, transition.after)
+        )
 
-    async def _claim(self, selection: Selection, found: Field) -> Claimed | None:
+    def _spread(self, selection: Selection) -> datetime | None:
+        """Those who wait for one moment do not all come back at it (R-DUR-4); a call's caller is told the moment itself."""
+        if selection.earliest is None or self._ledger.route.kind == "utility":
+            return selection.earliest
+        return selection.earliest + timedelta(seconds=SPREAD_S * self._engine.ids.uniform())
+
+    async def _claim(self, work: Work, selection: Selection, inputs: SelectionInputs, found: Field) -> Claimed | None:
         """Take the next generation, with the decision, its attempt and its leases in one transaction (R-ENG-2)."""
         assert selection.chosen is not None  # noqa: S101  # the caller looked
         prepared = found.prepared[selection.chosen.profile_id]
@@ -92,68 +127,169 @@ class Chooser:
         facts = Facts(
             profile_id=prepared.profile.id,
             attempt_id=attempt_id,
-            profile_version=self._work.profile_version,
+            profile_version=work.profile_version,
             continuation=note_for(self._ledger.route, self._reports, prepared.cleaner),
         )
         transition = self._ledger.step(Trigger.CANDIDATE_COMMITTED, facts)
         if transition.after.state is not State.STARTING:
             await self._ledger.commit(transition)
             return None
-        record = new_record(self._engine, transition.after, attempt_id, prepared, ordinal=len(self._reports) + 1)
-        lease = await self._commit_attempt(
-            transition, record, SelectionRecord(generation, prepared.profile.id, selection.to_json())
+        record = new_record(self._engine, transition.after, attempt_id, prepared, ordinal=self._ledger.next_ordinal)
+        chosen = SelectionRecord(generation, prepared.profile.id, selection.to_json())
+        claimed = await self._commit(
+            transition,
+            Claimed(record, prepared, _no_lease(self._engine, transition.after)),
+            work.kind,
+            selection=chosen,
+            decision=decision_of(inputs, selection),
         )
         for rejected in self.rejected:
             self._tell(CandidateSkipped(rejected))
-        return self._began(record, prepared, lease)
+        return self._began(claimed)
 
-    async def try_again(self) -> Claimed | None:
-        """The deadline passed: the same candidate, if its keys admit it (R-CIR-8)."""
-        route = self._ledger.route
-        mine = tuple(c for c in self._work.candidates if c.profile_id == route.execution_profile_id)
-        found = await in_thread(survey, self._engine, mine, self._work.cwd)
-        prepared = found.prepared.get(route.execution_profile_id or "")
+    # The same one again ---------------------------------------------------------------------------------------------------
+
+    async def try_again(
+        self, trigger: Trigger = Trigger.DUE, *, prompt: str | None = None, action: ActionRecord | None = None
+    ) -> Claimed | None:
+        """The wait is over, or a person ends it: the same candidate, if its keys admit it (R-CIR-8).
+
+        Raises :class:`~kandev_routing_sdk.errors.NotAdmitted` to a person when somebody else is probing.
+        """
+        work, prepared = await self._current()
         if prepared is None:
-            await self._ledger.commit(self._ledger.step(Trigger.CANDIDATE_REMOVED, Facts()))
+            await self._ledger.commit(self._ledger.step(Trigger.CANDIDATE_REMOVED, Facts()), action=action)
             return None
         attempt_id = self._engine.ids.new("attempt:")
-        transition = self._ledger.step(Trigger.DUE, Facts(attempt_id=attempt_id, profile_id=prepared.profile.id))
-        if transition.after.state is not State.RETRYING:
-            await self._ledger.commit(transition)
+        facts = Facts(attempt_id=attempt_id, profile_id=prepared.profile.id, prompt=prompt)
+        transition = self._ledger.step(trigger, facts)
+        if transition.after.state is State.ACTION_REQUIRED:
+            await self._ledger.commit(transition, action=action)
             return None
-        record = new_record(self._engine, transition.after, attempt_id, prepared, ordinal=len(self._reports) + 1)
+        record = new_record(self._engine, transition.after, attempt_id, prepared, ordinal=self._ledger.next_ordinal)
+        claim = Claimed(record, prepared, _no_lease(self._engine, transition.after))
         try:
-            lease = await self._commit_attempt(transition, record, None)
+            claimed = await self._commit(transition, claim, work.kind, action=action)
         except NotAdmitted as refused:
-            await self._ledger.commit(
-                self._ledger.step(
-                    Trigger.DUE_NOT_ADMITTED,
-                    Facts(deadline=next_try(self._ledger.route, refused.until, self._engine.ids.uniform())),
-                )
-            )
+            if trigger not in {Trigger.DUE, Trigger.RECOVERED_EARLY}:
+                raise
+            await self._refused(refused)
             return None
-        return self._began(record, prepared, lease)
+        return self._began(claimed)
 
-    async def _commit_attempt(
-        self, transition: Transition, record: AttemptRecord, selection: SelectionRecord | None
-    ) -> Lease:
-        token = lease_token(self._ledger.route, record.generation)
-        admit = None
-        if self._work.kind is ProfileKind.DYNAMIC:
-            admit = Admit(record.resource_keys, token, self._engine.owner_id, PROBE_LEASE_S)
-        committed = await self._ledger.commit(transition, selection=selection, new_attempt=record, admit=admit)
-        return Lease(token, self._engine.owner_id, frozenset(k.key for k in committed.leased))
+    async def _refused(self, refused: NotAdmitted) -> None:
+        again = next_try(self._ledger.route, refused.until, self._engine.ids.uniform())
+        await self._ledger.commit(self._ledger.step(Trigger.DUE_NOT_ADMITTED, Facts(deadline=again)))
 
-    def _began(self, record: AttemptRecord, prepared: Prepared, lease: Lease) -> Claimed:
+    async def redo(self, lost: AttemptRecord) -> Claimed | None:
+        """Start what a dead owner had claimed and provably not started: same generation, next attempt (R-DUR-3)."""
+        work, prepared = await self._current()
+        gone = lost_record(lost, self._engine.clock.now())
+        if prepared is None:
+            away = self._ledger.step(Trigger.ADAPTER_EXCEPTION, Facts(clean=True, reason=Reason.CANDIDATE_REMOVED))
+            await self._ledger.commit(away, update_attempt=gone)
+            return None
+        attempt_id = self._engine.ids.new("attempt:")
+        note = self.note_for(prepared)
+        transition = self._ledger.step(Trigger.OWNER_LOST_UNDISPATCHED, Facts(attempt_id=attempt_id, continuation=note))
+        if transition.after.state is State.ACTION_REQUIRED:
+            await self._ledger.commit(transition, update_attempt=gone)
+            return None
+        record = new_record(self._engine, transition.after, attempt_id, prepared, ordinal=self._ledger.next_ordinal)
+        claim = Claimed(record, prepared, _no_lease(self._engine, transition.after))
+        try:
+            claimed = await self._commit(transition, claim, work.kind, update=gone)
+        except NotAdmitted:
+            away = self._ledger.step(Trigger.ADAPTER_EXCEPTION, Facts(clean=True, reason=Reason.PROVIDER_FAILURE))
+            await self._ledger.commit(away, update_attempt=gone)
+            return None
+        return self._began(claimed)
+
+    def note_for(self, prepared: Prepared) -> str | None:
+        """What the agent is told beside the prompt: what was kept for it, or what is known now."""
+        route = self._ledger.route
+        return route.continuation or note_for(route, self._reports, prepared.cleaner)
+
+    async def has_current(self) -> bool:
+        """Whether the route's own candidate is still one that can be launched."""
+        return (await self._current())[1] is not None
+
+    async def _current(self) -> tuple[Work, Prepared | None]:
+        """The route's own candidate as it is now; None when it is none any more."""
+        profile_id = self._ledger.route.execution_profile_id
+
+        def look() -> tuple[Work, Prepared | None]:
+            work = self._source()
+            mine = [c for c in work.candidates if c.profile_id == profile_id and c.enabled]
+            return work, survey(self._engine, mine, work.cwd).prepared.get(profile_id or "")
+
+        return await in_thread(look)
+
+    # Nobody was free ------------------------------------------------------------------------------------------------------
+
+    async def reconsider(self) -> None:
+        """What the route waits for may be over: leave ``waiting`` if somebody is free now, else wait on (R-CIR-8)."""
+        work, found = await in_thread(self._survey)
+        inputs = await self._inputs(work, found, Round())
+        selection = self._walk(inputs)
+        if selection.chosen is not None:
+            await self._ledger.commit(self._ledger.step(_leaving(self._ledger.route, inputs), Facts()))
+            return
+        trigger = Trigger.DUE_NOT_ADMITTED if selection.earliest is not None else Trigger.NO_RECOVERY_LEFT
+        transition = self._ledger.step(trigger, Facts(deadline=self._spread(selection)))
+        await self._ledger.commit(
+            transition, decision=decision_of(inputs, selection), waits_for=waits_for(inputs, transition.after)
+        )
+
+    # Writing --------------------------------------------------------------------------------------------------------------
+
+    async def _commit(  # what one transaction holds
+        self,
+        transition: Transition,
+        claim: Claimed,
+        kind: ProfileKind,
+        *,
+        selection: SelectionRecord | None = None,
+        decision: DecisionRecord | None = None,
+        update: AttemptRecord | None = None,
+        action: ActionRecord | None = None,
+    ) -> Claimed:
+        """Commit the attempt with the leases it needs; return it with those it got."""
+        token, admit = claim.lease.token, None
+        if kind is ProfileKind.DYNAMIC:
+            admit = Admit(claim.record.resource_keys, token, self._engine.owner_id, PROBE_LEASE_S, early=self.early)
+        committed = await self._ledger.commit(
+            transition,
+            selection=selection,
+            new_attempt=claim.record,
+            update_attempt=update,
+            admit=admit,
+            decision=decision,
+            action=action,
+        )
+        self.early = False
+        return replace(claim, lease=replace(claim.lease, held=frozenset(k.key for k in committed.leased)))
+
+    def _began(self, claimed: Claimed) -> Claimed:
+        record = claimed.record
         self._tell(
             AttemptStarted(
                 ordinal=record.ordinal,
                 generation=record.generation,
                 profile_id=record.execution_profile_id,
-                label=prepared.profile.name,
+                label=claimed.prepared.profile.name,
                 provider_id=record.provider_id,
                 model=record.model_id,
-                is_probe=bool(lease.held),
+                is_probe=bool(claimed.lease.held),
             )
         )
-        return Claimed(record, prepared, lease)
+        return claimed
+
+
+def _no_lease(engine: Engine, after: Route) -> Lease:
+    return Lease(lease_token(after, after.generation), engine.owner_id)
+
+
+def _leaving(route: Route, inputs: SelectionInputs) -> Trigger:
+    """Why a route leaves its wait: its time came, or something came back before."""
+    return Trigger.DUE if route.deadline is not None and route.deadline <= inputs.now else Trigger.RECOVERED_EARLY

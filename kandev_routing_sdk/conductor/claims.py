@@ -1,19 +1,26 @@
-"""What a claim of a candidate writes: its attempt's row, its lease token, and when to ask again if it was refused."""
+"""What a choice writes: the attempt's row, its lease token, the decision, and what is waited for if nobody is free."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from pydantic import JsonValue
+
 from kandev_routing_sdk.conductor.engine import Engine
 from kandev_routing_sdk.conductor.launch import Prepared
-from kandev_routing_sdk.ports import AttemptRecord
+from kandev_routing_sdk.evidence.effects import NOTHING_SENT
+from kandev_routing_sdk.records import AttemptRecord, DecisionRecord, DecisionSort, Wait
+from kandev_routing_sdk.route.guards import leaves_by_itself
 from kandev_routing_sdk.route.model import Route, State
-from kandev_routing_sdk.types import DispatchMark
+from kandev_routing_sdk.route.past import SelectionInputs
+from kandev_routing_sdk.route.select import Selection
+from kandev_routing_sdk.types import AttemptOutcome, DispatchMark
 
 _DAY: Final = timedelta(hours=24)
-_SPREAD_S: Final = 2.0
-"""How far those who wait for the same lease are spread, so that they do not all come back at once."""
+SPREAD_S: Final = 2.0
+"""How far those who wait for the same thing are spread, so that they do not all come back at once."""
 
 
 def lease_token(route: Route, generation: int) -> str:
@@ -38,6 +45,7 @@ def new_record(engine: Engine, after: Route, attempt_id: str, prepared: Prepared
         model_id=prepared.identity.model_id,
         catalogue_version=engine.catalogue.version,
         created_at=engine.clock.now(),
+        owner_id=engine.owner_id,
         lease_token=lease_token(after, after.generation),
     )
 
@@ -50,5 +58,28 @@ def next_try(route: Route, until: datetime | None, uniform: float) -> datetime |
     bound = _DAY
     if route.state is State.WAITING_FOR_RESET:
         bound = timedelta(seconds=decision.policy.wait_for_reset.max_wait_seconds)
-    again = until + timedelta(seconds=1 + _SPREAD_S * uniform)
+    again = until + timedelta(seconds=1 + SPREAD_S * uniform)
     return again if again <= decision.deadline + bound else None
+
+
+def lost_record(record: AttemptRecord, now: datetime) -> AttemptRecord:
+    """Return the row of an attempt whose owner died before its prompt could leave."""
+    return replace(record, mark=DispatchMark.SETTLED, outcome=AttemptOutcome.LOST, effects=NOTHING_SENT, settled_at=now)
+
+
+def decision_of(inputs: SelectionInputs, selection: Selection) -> DecisionRecord:
+    """Return what is written down of a walk."""
+    answer: dict[str, JsonValue] = {
+        "chosen": None if selection.chosen is None else selection.chosen.profile_id,
+        "earliest": None if selection.earliest is None else selection.earliest.isoformat(),
+        "walk": list(selection.to_json()),
+    }
+    return DecisionRecord(DecisionSort.SELECTION, inputs.to_json(), answer)
+
+
+def waits_for(inputs: SelectionInputs, after: Route) -> tuple[Wait, ...]:
+    """Return the circuits that keep a route from every candidate; none if only a person can move it."""
+    if after.kind == "utility" or (after.state is State.ACTION_REQUIRED and not leaves_by_itself(after)):
+        return ()
+    keys = sorted({k.key for c in inputs.candidates if c.enabled and c.problem is None for k in c.keys})
+    return tuple(Wait(key) for key in keys if key in inputs.circuits)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final, Literal
+from typing import Final
 
 import anyio
 
@@ -16,7 +16,7 @@ from kandev_routing_sdk.circuits import ResourceKey
 from kandev_routing_sdk.conductor.attempt import Attempt, make_attempt, report_of
 from kandev_routing_sdk.conductor.choice import Chooser, Claimed
 from kandev_routing_sdk.conductor.claims import lease_token
-from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S, Engine, Tell, Work
+from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S, Engine, Tell, WorkSource
 from kandev_routing_sdk.conductor.judge import (
     Standing,
     Verdict,
@@ -24,9 +24,12 @@ from kandev_routing_sdk.conductor.judge import (
     is_empty_answer,
     judge_failure,
     judge_neutral,
+    waits_of,
 )
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.ledger import Ledger
+from kandev_routing_sdk.conductor.recovery import Recovery
+from kandev_routing_sdk.conductor.requests import Requests
 from kandev_routing_sdk.conductor.tasks import alongside, in_thread
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
 from kandev_routing_sdk.evidence.turn import TurnReport
@@ -38,10 +41,7 @@ from kandev_routing_sdk.evidence.updates import (
     ToolCall,
     ToolResult,
 )
-from kandev_routing_sdk.ports import (
-    AttemptRecord,
-    CircuitHandedBack,
-)
+from kandev_routing_sdk.records import ActionRecord, AttemptRecord, CircuitHandedBack
 from kandev_routing_sdk.results import (
     AgentSaid,
     AttemptEnded,
@@ -50,6 +50,7 @@ from kandev_routing_sdk.results import (
 )
 from kandev_routing_sdk.route.continuation import join_prompt
 from kandev_routing_sdk.route.facts import Facts
+from kandev_routing_sdk.route.guards import matching
 from kandev_routing_sdk.route.model import Reason, Route, State, Trigger
 from kandev_routing_sdk.route.select import Selection
 from kandev_routing_sdk.route.step import Transition, begin, trigger_for
@@ -61,10 +62,13 @@ _ANSWERS: Final = (TextDelta, ThinkingDelta, ToolCall, ToolResult)
 class Drive:
     """One route and, while a turn runs, its agent. One task drives it; its owner lease keeps other processes away."""
 
-    def __init__(self, engine: Engine, work: Work, tell: Tell) -> None:
+    def __init__(self, engine: Engine, work: WorkSource, tell: Tell, *, prompt: str | None = None) -> None:
         self._engine = engine
         self._work = work
         self._tell = tell
+        self._prompt_text = prompt
+        """A call's; a session's is parked with its route."""
+        self._woken = False
         self._ledger = Ledger(engine, tell)
         self._attempt: Attempt | None = None
         self._answered = anyio.Event()
@@ -72,6 +76,8 @@ class Drive:
         self._claimed: Claimed | None = None
         self.reports: list[AttemptReport] = []
         self._chooser = Chooser(engine, work, tell, self._ledger, self.reports)
+        self._recovery = Recovery(engine, self._ledger, self._chooser)
+        self._requests = Requests(engine, self._ledger, self._chooser, self._recovery)
         self.text = ""
         self.has_answer = False
         """Whether ``text`` is a whole answer, written down or not."""
@@ -104,20 +110,30 @@ class Drive:
 
     # Life -----------------------------------------------------------------------------------------------------------------
 
-    async def open(self, session_id: str, *, kind: Literal["session", "utility"]) -> None:
-        """Create the session. A utility call's prompt stays with its caller: it is never re-armed (R-UTL-4)."""
+    async def open(self, session_id: str) -> None:
+        """Create a call's route. Its prompt stays with its caller: it is never re-armed (R-UTL-4)."""
         now = self._engine.clock.now()
+        work = self._work()
         begun = begin(
             session_id,
-            self._work.logical_profile_id,
+            work.logical_profile_id,
             now=now,
-            prompt="" if kind == "utility" else self._work.prompt,
-            kind=kind,
-            profile_version=self._work.profile_version,
+            prompt="",
+            kind="utility",
+            profile_version=work.profile_version,
             owner_id=self._engine.owner_id,
             owner_until=now + timedelta(seconds=OWNER_LEASE_S),
         )
         await self._ledger.commit(begun)
+
+    async def adopt(self, route: Route, *, woken: bool = False) -> None:
+        """Go on with a stored session that is ours now. ``woken``: what it waits for may be over."""
+        attempts = await in_thread(self._engine.store.attempts, route.session_id)
+        self._ledger.adopt(route, len(attempts))
+        self._woken = woken
+        self.reports[:] = [
+            report_of(a) for a in attempts if a.prompt_number == route.prompt_number and a.mark is DispatchMark.SETTLED
+        ]
 
     async def run(self) -> Route:
         """Go on until the route waits for a deadline or a person, or its turn is done. Waits inside a policy are the caller's."""
@@ -150,6 +166,40 @@ class Drive:
         else:  # committed, but nothing of it was started
             await self._settle_unstarted(transition, unsettled, AttemptOutcome.SILENT)
 
+    async def act(self, action: Trigger, record: ActionRecord | None) -> None:
+        """Commit a person's action; :meth:`run` goes on from there."""
+        self._claimed = await self._requests.act(action, record)
+
+    async def ask(self, text: str) -> None:
+        """Commit the user's next message; :meth:`run` goes on from there."""
+        if await self._requests.leave_candidate():
+            async with alongside(self.keep_owner()):
+                await self.run()
+        if self.route.parked_prompt is None:
+            self.reports.clear()  # a turn of its own
+        self._claimed = await self._requests.ask(text)
+
+    async def switch_flag(self, *, on: bool) -> None:
+        """Bring the session in line with the feature flag."""
+        await self._requests.switch_flag(on=on)
+
+    async def hand_on(self) -> None:
+        """Leave what was just committed to whoever comes first, at once; nothing was started for it here."""
+        await self._ledger.hand_on()
+
+    async def end(self) -> None:
+        """Stop the session for good, from any state."""
+        await self._requests.end()
+
+    async def rest(self) -> None:
+        """Give the session up if there was nothing to do for it."""
+        await self._ledger.rest()
+
+    async def relinquish(self) -> None:
+        """End the agent and leave the session to others. Call it shielded."""
+        await self._end_agent()
+        await self._recovery.leave(self._attempt)
+
     async def stop(self) -> None:
         """Close the route for good (R-UTL-4)."""
         if self._ledger.begun and self.route.state is not State.STOPPED:
@@ -167,11 +217,15 @@ class Drive:
             case State.SELECTING | State.SWITCHING:
                 return self._select
             case State.STARTING | State.RETRYING:
-                return self._start
+                return self._start if self._claimed else self._take_over
             case State.ACTIVE if route.turn_running:
-                return self._prompt
+                return self._prompt if self._attempt else self._take_over
+            case State.REROUTE_PENDING:
+                return self._take_over if route.turn_running else self._enforce
             case State.RETRY_WAIT | State.WAITING_FOR_RESET if self._is_due():
                 return self._try_again
+            case _ if self._woken:
+                return self._reconsider
             case _:
                 return None
 
@@ -185,11 +239,31 @@ class Drive:
     async def _try_again(self) -> None:
         self._claimed = await self._chooser.try_again()
 
+    async def _take_over(self) -> None:
+        """Nothing of the attempt lives here: its owner died, or a person asked for it elsewhere."""
+        self._claimed = await self._recovery.take_over(self._claimed)
+
+    async def _reconsider(self) -> None:
+        self._woken = False
+        route = self.route
+        if route.state is State.WAITING:
+            await self._chooser.reconsider()
+        elif route.state is State.WAITING_FOR_RESET:
+            self._claimed = await self._chooser.try_again(Trigger.RECOVERED_EARLY)
+        elif route.state is State.ACTION_REQUIRED and matching(route, Trigger.SETTINGS_CHANGED, Facts()):
+            await self._ledger.commit(self._ledger.step(Trigger.SETTINGS_CHANGED, Facts()))
+
+    async def _enforce(self) -> None:
+        """No turn runs: a pending reroute is enforced now (R-ENG-4)."""
+        await self._end_agent()
+        await self._ledger.commit(self._ledger.step(Trigger.SETTLED, Facts()))
+
     # One attempt ----------------------------------------------------------------------------------------------------------
 
     async def _start(self) -> None:
         assert self._claimed is not None  # noqa: S101  # a claim comes first
         record, prepared, lease = self._claimed.record, self._claimed.prepared, self._claimed.lease
+        self._claimed = None
 
         def emit(update: AgentUpdate) -> None:
             if isinstance(update, _ANSWERS):
@@ -213,7 +287,13 @@ class Drive:
             labels={"provider_id": record.provider_id, "model_id": record.model_id, "profile": prepared.profile.name},
             capabilities=ready.capabilities,
         )
+        await self._notice_removal()
         transition = self._ledger.step(Trigger.READY, facts)
+        if not transition.after.turn_running:  # there is nothing to ask it
+            await self._end_agent()
+            self._attempt = None
+            await self._settle_unstarted(transition, attempt.record, AttemptOutcome.SILENT)
+            return
         # the mark is durable before the prompt can leave: for a headless agent that is before its spawn
         await self._ledger.commit(transition, update_attempt=attempt.dispatching())
 
@@ -229,10 +309,15 @@ class Drive:
 
     async def _prompt(self) -> None:
         assert self._attempt is not None  # noqa: S101  # it was started
-        await self._attempt.downstream.prompt(
-            join_prompt(self._work.prompt, self.route.continuation), self._attempt.turn
-        )
+        request = self._prompt_text if self._prompt_text is not None else self.route.parked_prompt or ""
+        await self._attempt.downstream.prompt(join_prompt(request, self.route.continuation), self._attempt.turn)
         await self._judge()
+
+    async def _notice_removal(self) -> None:
+        """A candidate that was removed or disabled meanwhile goes on to the end of its turn, and no further (R-ENG-4)."""
+        route = self.route
+        if route.kind == "session" and not (await in_thread(self._work)).wants(route.execution_profile_id):
+            await self._ledger.commit(self._ledger.step(Trigger.CANDIDATE_REMOVED, Facts()))
 
     async def _judge(self) -> None:
         """The turn is quiet and its agent gone: settle it (R-SAFE-6)."""
@@ -241,6 +326,8 @@ class Drive:
         await attempt.downstream.stop()
         if not attempt.downstream.reaped:  # what may still act has effects that nobody sees: no successor (R-CON-8)
             attempt.turn.incomplete()
+        if self.route.state is State.ACTIVE:
+            await self._notice_removal()
         now = self._engine.clock.now()
         report = attempt.turn.report(now)
         if report.outcome is AttemptOutcome.SUCCESS and not is_empty_answer(report):
@@ -252,7 +339,7 @@ class Drive:
         self.text = attempt.prepared.cleaner.text(report.text)
         standing = Standing(
             correlation=attempt.correlation,
-            policy=self._work.policy_of(attempt.record.execution_profile_id),
+            policy=(await in_thread(self._work)).policy_of(attempt.record.execution_profile_id),
             visit=self.route.round.visit(attempt.record.execution_profile_id),
             identity=attempt.prepared.identity,
             keys=attempt.record.resource_keys,
@@ -268,7 +355,13 @@ class Drive:
     async def _settle(self, attempt: Attempt, report: TurnReport, verdict: Verdict, transition: Transition) -> None:
         settled = attempt.settled(report, verdict, transition.after.updated_at)
         with anyio.CancelScope(shield=True):  # what happened is told as it was written, whoever gives up meanwhile
-            await self._ledger.commit(transition, update_attempt=settled, circuits=verdict.circuits)
+            await self._ledger.commit(
+                transition,
+                update_attempt=settled,
+                circuits=verdict.circuits,
+                decision=verdict.record(settled.attempt_id),
+                waits_for=waits_of(verdict, transition.after),
+            )
         self._booked = tuple(change.key for change in verdict.circuits)
         self._attempt = None
         self.stop_reason = report.stop_reason

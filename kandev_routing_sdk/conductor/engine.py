@@ -48,15 +48,22 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a route is for: a resolved profile, a prompt, and where its agents run."""
+    """What a route chooses from: a resolved profile, and where its agents run."""
 
     logical_profile_id: str
     profile_version: int
     kind: ProfileKind
     candidates: tuple[Candidate, ...]
-    prompt: str = field(repr=False)
     cwd: Path
+
+    def wants(self, profile_id: str | None) -> bool:
+        """Whether this is still one of the candidates, and enabled."""
+        return any(c.profile_id == profile_id and c.enabled for c in self.candidates)
 
     def policy_of(self, profile_id: str) -> PolicyDocument:
         """Return a candidate's policy; the default one (no retry, no wait) for a profile that is none."""
         return next((c.policy for c in self.candidates if c.profile_id == profile_id), PolicyDocument())
+
+
+WorkSource = Callable[[], Work]
+"""Resolves the route's profile as it is now: edits apply at the next decision (R-ENG-4). May read files: call it off the loop."""

@@ -12,9 +12,13 @@ from kandev_routing_sdk.route.model import Route
 
 
 def note_for(route: Route, reports: Sequence[AttemptReport], cleaner: Sanitiser) -> str | None:
-    """Return the note that rides on the next prompt, or None for the first candidate of a turn."""
+    """Return the note that rides on the next prompt; None for the first agent of a session.
+
+    ``reports``: the attempts of this turn. In a later turn a fresh agent is told that there was work before it.
+    """
     if not reports:
-        return None
+        earlier = route.prompt_number > 1 and route.execution_profile_id is not None
+        return render_note(ContinuationPackage(), clean=cleaner.text) if earlier else None
     last = reports[-1]
     happened = any(effect_refusal(r.effects) is not None for r in reports)
     package = ContinuationPackage(

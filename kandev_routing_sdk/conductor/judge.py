@@ -9,14 +9,31 @@ from typing import Final
 
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.catalogue.classify import Catalogue
-from kandev_routing_sdk.circuits import ArmedRetry, FailureFact, ResourceIdentity, ResourceKey, keys_of_failure
+from kandev_routing_sdk.circuits import (
+    ArmedRetry,
+    FailureFact,
+    ResourceIdentity,
+    ResourceKey,
+    keys_of_failure,
+    needs_person,
+)
 from kandev_routing_sdk.evidence.correlation import Correlation, staleness
 from kandev_routing_sdk.evidence.effects import effect_refusal
 from kandev_routing_sdk.evidence.turn import TurnReport
-from kandev_routing_sdk.policy import Decision, DecisionKind, PolicyDocument, evaluate
-from kandev_routing_sdk.ports import CircuitChange, CircuitFailed, CircuitHandedBack, CircuitSucceeded
+from kandev_routing_sdk.policy import Decision, DecisionKind, PolicyDocument
+from kandev_routing_sdk.records import (
+    CircuitChange,
+    CircuitFailed,
+    CircuitHandedBack,
+    CircuitSucceeded,
+    DecisionRecord,
+    DecisionSort,
+    Wait,
+)
 from kandev_routing_sdk.route.facts import Facts
-from kandev_routing_sdk.route.model import Reason, Visit
+from kandev_routing_sdk.route.guards import leaves_by_itself
+from kandev_routing_sdk.route.model import Reason, Route, State, Visit
+from kandev_routing_sdk.route.past import PolicyInputs
 from kandev_routing_sdk.types import AttemptOutcome, ErrorClass, Scope
 
 ARMED_LEASE: Final = timedelta(seconds=60)
@@ -43,6 +60,15 @@ class Verdict:
     classification: Classification | None = None
     decision: Decision | None = None
     circuits: tuple[CircuitChange, ...] = ()
+    inputs: PolicyInputs | None = None
+    """What the decision was made from, besides the attempt."""
+
+    def record(self, attempt_id: str) -> DecisionRecord | None:
+        """Return what is written down of the decision, if there was one."""
+        if self.inputs is None or self.decision is None:
+            return None
+        answer = self.decision.model_dump(mode="json")
+        return DecisionRecord(DecisionSort.POLICY, self.inputs.to_json(), answer, attempt_id)
 
 
 def judge_success(keys: tuple[ResourceKey, ...], lease: Lease, *, credential_doubted: bool = False) -> Verdict:
@@ -84,16 +110,15 @@ def judge_failure(
     """
     classification = catalogue.classify(report.evidence, sanitised=True)
     stale = staleness(report.evidence, standing.correlation) is not None
-    decision = evaluate(
-        standing.policy,
-        classification,
-        effects=report.effects,
+    inputs = PolicyInputs(
+        policy=standing.policy,
         retries_used=standing.visit.retries_used.get(classification.error_class, 0),
         reset_wait_used=classification.error_class in standing.visit.reset_waits_used,
         now=now,
         stale=stale,
         resume_guarantee=standing.resume_guarantee,
     )
+    decision = inputs.evaluate(classification, report.effects)
     automatic = not stale and classification.automatic_refusal(report.effects) is None
     return Verdict(
         outcome=AttemptOutcome.FAILED,
@@ -106,6 +131,7 @@ def judge_failure(
         else _bookings(
             classification, decision, standing, known=not report.credential_doubted, uniform=uniform, now=now
         ),
+        inputs=inputs,
     )
 
 
@@ -120,6 +146,16 @@ def facts_of(verdict: Verdict, report: TurnReport) -> Facts:
         clean=effect_refusal(report.effects) is None,
         native_session_id=report.native_session_id,
     )
+
+
+def waits_of(verdict: Verdict, route: Route) -> tuple[Wait, ...]:
+    """Return what a route waits for that a failure brought to rest, besides its deadline (R-CIR-6, R-ENG-6)."""
+    failed = [change for change in verdict.circuits if isinstance(change, CircuitFailed)]
+    if route.state is State.WAITING_FOR_RESET:
+        return tuple(Wait(change.key.key, until_closed=True) for change in failed)
+    if route.state is State.ACTION_REQUIRED and leaves_by_itself(route):
+        return tuple(Wait(change.key.key, until_closed=not needs_person(change.fact.code)) for change in failed)
+    return ()
 
 
 def is_empty_answer(report: TurnReport) -> bool:

@@ -11,17 +11,21 @@ from kandev_routing_sdk.circuits import Circuit
 from kandev_routing_sdk.conductor.engine import HEARTBEAT_S, OWNER_LEASE_S, Engine, Tell
 from kandev_routing_sdk.conductor.tasks import in_thread
 from kandev_routing_sdk.errors import StoreUnavailable
-from kandev_routing_sdk.ports import (
+from kandev_routing_sdk.records import (
+    ActionRecord,
     Admit,
     AttemptRecord,
     CircuitChange,
     CircuitTransition,
     Commit,
     Committed,
+    DecisionRecord,
     SelectionRecord,
+    Wait,
 )
 from kandev_routing_sdk.results import CircuitChanged
 from kandev_routing_sdk.route.facts import Facts
+from kandev_routing_sdk.route.guards import is_at_rest
 from kandev_routing_sdk.route.model import Route, Trigger
 from kandev_routing_sdk.route.step import Transition, step
 
@@ -33,6 +37,7 @@ class Ledger:
         self._engine = engine
         self._tell = tell
         self._route: Route | None = None
+        self._attempts = 0
 
     @property
     def begun(self) -> bool:
@@ -45,16 +50,47 @@ class Ledger:
         assert self._route is not None  # noqa: S101  # committing begin() comes first
         return self._route
 
+    @property
+    def next_ordinal(self) -> int:
+        """The number of the session's next attempt."""
+        return self._attempts + 1
+
+    def adopt(self, route: Route, attempts: int) -> None:
+        """Go on with a stored route that has had so many attempts."""
+        self._route, self._attempts = route, attempts
+
+    async def begin(self, transition: Transition) -> Route:
+        """Make a new session durable, owned as it says."""
+        commit = Commit(before=None, after=transition.after, now=transition.after.updated_at, events=transition.events)
+        self._route = (await in_thread(self._engine.store.commit, commit)).route
+        return self._route
+
+    async def hand_on(self) -> None:
+        """Leave a session that is ours to whoever comes first, at once."""
+        if self.route.owner_id == self._engine.owner_id:
+            now = self._engine.clock.now()
+            at = None if is_at_rest(self.route) else now
+            await in_thread(self._engine.store.release, self.route.session_id, owner_id=self._engine.owner_id, at=at)
+
+    async def rest(self) -> None:
+        """Give up a session that is ours and at rest: nothing was to be done for it."""
+        route = self.route
+        if route.owner_id == self._engine.owner_id and route.kind == "session" and is_at_rest(route):
+            await in_thread(self._engine.store.release, route.session_id, owner_id=self._engine.owner_id)
+
     async def reload(self) -> Route:
         """Read the route again."""
-        self._route = await in_thread(self._engine.store.load, self.route.session_id) or self._route
+        self._route = await self._stored()
         return self.route
+
+    async def _stored(self) -> Route:
+        return await in_thread(self._engine.store.load, self.route.session_id) or self.route
 
     def step(self, trigger: Trigger, facts: Facts, *, now: datetime | None = None) -> Transition:
         """Return the one step that ``trigger`` makes; commit it before acting on it."""
         return step(self.route, trigger, facts, now=now or self._engine.clock.now())
 
-    async def commit(
+    async def commit(  # noqa: PLR0913  # what one transaction holds
         self,
         transition: Transition,
         *,
@@ -63,12 +99,13 @@ class Ledger:
         update_attempt: AttemptRecord | None = None,
         circuits: tuple[CircuitChange, ...] = (),
         admit: Admit | None = None,
+        decision: DecisionRecord | None = None,
+        action: ActionRecord | None = None,
+        waits_for: tuple[Wait, ...] = (),
     ) -> Committed:
         """Make a step durable together with everything that belongs to it, and tell which circuits changed."""
         now = transition.after.updated_at
-        after = transition.after
-        if after.owner_id is not None:  # whoever commits is alive: each commit renews the lease
-            after = after.model_copy(update={"owner_until": now + timedelta(seconds=OWNER_LEASE_S)})
+        after = self._owned(transition.after, now)
         commit = Commit(
             before=transition.before,
             after=after,
@@ -79,11 +116,24 @@ class Ledger:
             events=transition.events,
             circuits=circuits,
             admit=admit,
+            decision=decision,
+            action=action,
+            waits_for=waits_for,
         )
         committed = await in_thread(self._engine.store.commit, commit)
         self._route = committed.route
+        self._attempts += new_attempt is not None
         self._tell_changes(committed.transitions)
         return committed
+
+    def _owned(self, after: Route, now: datetime) -> Route:
+        """Whoever commits is alive: each commit renews the lease. A session at rest is anybody's (R-DUR-4), a call its caller's."""
+        if after.kind == "session":
+            rests = is_at_rest(after)
+            after = after.model_copy(update={"owner_id": None if rests else self._engine.owner_id, "owner_until": None})
+        if after.owner_id is None:
+            return after
+        return after.model_copy(update={"owner_until": now + timedelta(seconds=OWNER_LEASE_S)})
 
     async def book(self, circuits: tuple[CircuitChange, ...]) -> None:
         """Make what was learnt of shared health durable between two transitions; a failure to do so is raised (R-CIR-9)."""
@@ -111,7 +161,7 @@ class Ledger:
                     raise
                 continue
             failures = 0
-            if not kept:
+            if not kept and (await self._stored()).owner_id is not None:  # else it came to rest meanwhile
                 raise StoreUnavailable(
                     f"session {self.route.session_id} is owned by another process now; its agent was ended"
                 )

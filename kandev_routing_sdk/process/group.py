@@ -227,20 +227,23 @@ def _group_is_ours(group: int, started_at: datetime | None, attempt_id: str) -> 
 
 
 async def reap_group(
-    process_group: int, started_at: datetime | None, attempt_id: str, *, limits: ProcessLimits = DEFAULT_LIMITS
+    process_group: int | None, started_at: datetime | None, attempt_id: str, *, limits: ProcessLimits = DEFAULT_LIMITS
 ) -> bool:
     """End what a dead owner left behind (R-ENG-8, R-CON-11).
 
+    ``process_group`` None: it was never written down, and only the marker tells; ``started_at`` may then be any earlier time.
     The group is signalled only when a member carries the attempt's marker, or its leader started when the attempt did; whoever else
     carries the marker is ended, too. Returns whether no process of the attempt is left; False when that cannot be proven, and then
     nothing may be dispatched.
     """
     gone = False
     with anyio.CancelScope(shield=True):
-        ours = await anyio.to_thread.run_sync(_group_is_ours, process_group, started_at, attempt_id)
+        ours: bool | None = False if has_proc() else None
+        if process_group is not None:
+            ours = await anyio.to_thread.run_sync(_group_is_ours, process_group, started_at, attempt_id)
         since = await anyio.to_thread.run_sync(_ticks_at, started_at)
-        kin = Kin(process_group, {ATTEMPT_MARKER: attempt_id}, own_group=ours is True, since=since)
-        if ours:
+        kin = Kin(process_group or 0, {ATTEMPT_MARKER: attempt_id}, own_group=ours is True, since=since)
+        if ours and process_group is not None:
             await anyio.to_thread.run_sync(kin.look)
             # time to end its tools by itself
             signal_group(process_group, signal.SIGTERM)

@@ -71,7 +71,7 @@ def _waiting(route: Route) -> dict[str, JsonValue]:
     decision = route.decision
     if decision is not None and route.state in {State.RETRY_WAIT, State.WAITING_FOR_RESET}:
         params["ordinal"] = decision.ordinal
-        params["maximum"] = decision.policy.retry.max_retries if decision.policy is not None else None
+        params["maximum"] = decision.maximum
         params["pending_outcome"] = decision.pending_outcome
     return params
 

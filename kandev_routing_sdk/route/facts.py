@@ -24,7 +24,7 @@ class Facts:
     profile_version: int | None = None
     """Version of the dynamic profile that the choice was made under."""
     continuation: str | None = None
-    """``candidate_committed``: the rendered package, to ride on the next prompt."""
+    """Where an agent is to be started: the rendered package, to ride on the next prompt."""
     decision: Decision | None = None
     classification: Classification | None = None
     automatic: bool = False

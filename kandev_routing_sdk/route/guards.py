@@ -41,6 +41,17 @@ def valid_actions(route: Route) -> tuple[Trigger, ...]:
     return tuple(action for action in ACTIONS if matching(route, action, Facts()) is not None)
 
 
+def is_at_rest(route: Route) -> bool:
+    """Whether nobody has to be at work for the route: it waits, for a time, a person or a prompt, or is over."""
+    moves = route.state in IN_FLIGHT or route.state is State.REROUTE_PENDING
+    return not route.turn_running and not moves
+
+
+def leaves_by_itself(route: Route) -> bool:
+    """Whether a change of settings, credentials or health takes the route out of ``action_required`` (R-ENG-6)."""
+    return route.reason in _LEAVES_BY_ITSELF and not route.potentially_effectful
+
+
 def attempts_left(route: Route) -> int:
     """Return how many attempts this user turn still has (R-ENG-5)."""
     return max(0, ATTEMPT_CAP - route.attempts_in_turn)
@@ -67,7 +78,7 @@ _GUARDS: Final[Mapping[Guard, Callable[[Route, Facts], bool]]] = MappingProxyTyp
         Guard.NEW_DEADLINE: lambda _, f: f.deadline is not None,
         Guard.THEN_SKIP: lambda r, f: f.deadline is None and _pending(r) == "skip",
         Guard.THEN_STOP: lambda r, f: f.deadline is None and _pending(r) != "skip",
-        Guard.LEAVES_BY_ITSELF: lambda r, _: r.reason in _LEAVES_BY_ITSELF and not r.potentially_effectful,
+        Guard.LEAVES_BY_ITSELF: lambda r, _: leaves_by_itself(r),
         Guard.FLAG_WAS_ON: lambda r, _: r.prior_state is None,
         Guard.FLAG_WAS_OFF: lambda r, _: r.prior_state is not None,
     }

@@ -178,6 +178,8 @@ class Route(_Frozen):
     session_id: str
     kind: Literal["session", "utility"] = "session"
     logical_profile_id: str
+    cwd: str | None = None
+    """Absolute folder in which the session's agents work, for whichever process goes on with it."""
     profile_version: int = 1
     state: State = State.SELECTING
     generation: int = 0

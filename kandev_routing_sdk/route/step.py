@@ -52,7 +52,7 @@ class Transition:
     events: tuple[EventDraft, ...]
 
 
-def begin(
+def begin(  # noqa: PLR0913  # what a route begins with
     session_id: str,
     logical_profile_id: str,
     *,
@@ -60,6 +60,7 @@ def begin(
     prompt: str | None = None,
     kind: Literal["session", "utility"] = "session",
     profile_version: int = 1,
+    cwd: str | None = None,
     owner_id: str | None = None,
     owner_until: datetime | None = None,
 ) -> Transition:
@@ -69,6 +70,7 @@ def begin(
         kind=kind,
         logical_profile_id=logical_profile_id,
         profile_version=profile_version,
+        cwd=cwd,
         prompt_number=0 if prompt is None else 1,
         parked_prompt=prompt,
         owner_id=owner_id,

@@ -69,6 +69,7 @@ def _new_attempt(route: Route, move: Move) -> Route:
 
 
 def _redo_attempt(route: Route, move: Move) -> Route:
+    route = _with(route, continuation=move.facts.continuation or route.continuation)
     fresh = move.facts.attempt_id is not None and move.facts.attempt_id != route.attempt_id
     return _new_attempt(route, move) if fresh else route
 

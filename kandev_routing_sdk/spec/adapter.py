@@ -174,6 +174,8 @@ class AgentAdapter(ABC):
     locale, proxies, certificates). No other family ever sees them."""
     resume_guarantee: ClassVar[bool] = False
     """The agent continues a failed turn of the same session without repeating completed work (R-SAFE-2)."""
+    can_probe: ClassVar[bool] = False
+    """:meth:`probe` is there."""
 
     @abstractmethod
     def plan(self, request: LaunchRequest) -> LaunchPlan:
@@ -200,3 +202,13 @@ class AgentAdapter(ABC):
         """Return which executables of this family are on this machine, starting none."""
         del environ
         return ()
+
+    async def probe(self, plan: LaunchPlan, turn: TurnRecord) -> None:
+        """Ask the upstream service whether it would serve this launch now: under 5 s, without an agent session and without work
+        (R-CIR-6). Only where ``can_probe`` is set.
+
+        Mark ``turn`` as an extractor would: ``turn.succeeded("probe")``, or signals and ``turn.failed(…)``. What marks neither,
+        raises or takes longer has learnt nothing. It is cancelled at its time limit and has to leave no process behind.
+        """
+        del plan, turn
+        raise NotImplementedError

@@ -31,6 +31,7 @@ _BORN_WITH: Final = (
     "resource_keys",
     "catalogue_version",
     "created_at",
+    "owner_id",
 )
 """Never change: what was launched, for whom, and to whom its health is booked (R-CIR-5)."""
 

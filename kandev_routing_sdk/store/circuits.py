@@ -134,7 +134,7 @@ def _changed(circuit: Circuit | None, change: CircuitChange, now: datetime) -> C
 def _leases(current: dict[str, Circuit], admit: Admit, now: datetime) -> Iterator[ResourceKey]:
     for key in sorted(admit.keys, key=lambda k: k.key):
         circuit = current.get(key.key)
-        answer = admission(circuit, now=now, token=admit.token)
+        answer = admission(circuit, now=now, token=admit.token, early=admit.early)
         if answer.kind == "refused":
             raise NotAdmitted(key.key, answer.until)
         if answer.kind == "probe" and circuit is not None:

@@ -178,6 +178,7 @@ def encode_attempt(attempt: AttemptRecord) -> Values:
         "model_id": _foreign(attempt.model_id),
         "catalogue_version": attempt.catalogue_version,
         "created_at": to_micros(attempt.created_at),
+        "owner_id": attempt.owner_id,
         "lease_token": attempt.lease_token,
         "process_group": attempt.process_group,
         "process_started_at": to_micros_or_none(attempt.process_started_at),

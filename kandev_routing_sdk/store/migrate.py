@@ -20,7 +20,7 @@ from kandev_routing_sdk.store.tables import METADATA, VERSION_TABLE
 if TYPE_CHECKING:
     from kandev_routing_sdk.store.engine import Database, Transaction
 
-VERSIONS: Final = ("0001",)
+VERSIONS: Final = ("0001", "0002")
 """Every schema version, oldest first; the last is this code's. Append-only, like the migrations."""
 HEAD: Final = VERSIONS[-1]
 FOLDER: Final = Path(__file__).parent / "migrations"

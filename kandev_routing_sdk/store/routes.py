@@ -29,8 +29,10 @@ _ADVANCE: Final = update(
     without=("session_id", "created_at"),
 )
 _LOAD: Final = _ROUTE.where(_C.session_id == where("session_id"))
-_NEWEST_FIRST: Final = _ROUTE.order_by(*_NEWEST).limit(where("limit"))
 _IN_STATES: Final = _ROUTE.where(one_of(_C.state, len(State))).order_by(*_NEWEST).limit(where("limit"))
+_NEXT_IN_STATES: Final = _IN_STATES.where(
+    sa.tuple_(_C.created_at, _C.session_id) < sa.tuple_(where("created_at"), where("session_id"))
+)
 _ORPHANED: Final = (_C.kind == "utility", _C.owner_until <= where("now"), _C.state != State.STOPPED.value)
 _ANY_ORPHAN: Final = sa.select(_C.session_id).where(*_ORPHANED).limit(1)
 _ORPHANED_UTILITY: Final = _ROUTE.where(*_ORPHANED).order_by(_C.session_id).with_for_update()
@@ -80,16 +82,16 @@ def load(tx: Transaction, session_id: str) -> Route | None:
     return None if row is None else codec.decode_route(row)
 
 
-def newest(tx: Transaction, states: Sequence[State] | None, limit: int) -> list[Route]:
-    """Return routes, newest first."""
-    if states is None:
-        rows = tx.rows(_NEWEST_FIRST, {"where_limit": limit})
-    elif not states:
-        rows = []
-    else:
-        known = dict.fromkeys(state.value for state in states)
-        rows = tx.rows(_IN_STATES, {"where_limit": limit, **padded(known, len(State))})
-    return [codec.decode_route(row) for row in rows]
+def newest(tx: Transaction, states: Sequence[State] | None, before: Route | None, limit: int) -> list[Route]:
+    """Return routes, newest first, from behind ``before`` on."""
+    known = dict.fromkeys(state.value for state in (State if states is None else states))
+    if not known:
+        return []
+    values: dict[str, object] = {"where_limit": limit, **padded(known, len(State))}
+    if before is None:
+        return [codec.decode_route(row) for row in tx.rows(_IN_STATES, values)]
+    values |= {"where_created_at": codec.to_micros(before.created_at), "where_session_id": before.session_id}
+    return [codec.decode_route(row) for row in tx.rows(_NEXT_IN_STATES, values)]
 
 
 def has_orphans(tx: Transaction, now: datetime) -> bool:

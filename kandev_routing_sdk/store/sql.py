@@ -11,20 +11,24 @@ from kandev_routing_sdk.binding import InstallationKey
 from kandev_routing_sdk.circuits import Circuit, ResourceKey
 from kandev_routing_sdk.clock import SystemClock
 from kandev_routing_sdk.events import EventRecord
-from kandev_routing_sdk.ports import (
+from kandev_routing_sdk.records import (
+    ActionRecord,
+    Admit,
     AttemptQuery,
     AttemptRecord,
     CallRecord,
     CircuitChange,
     CircuitTransition,
+    Claim,
     Commit,
     Committed,
+    DecisionRecord,
     Interrupted,
     PastAttempt,
     SelectionRecord,
 )
 from kandev_routing_sdk.route.model import Reason, Route, State
-from kandev_routing_sdk.store import attempts, calls, circuits, keys, migrate, past, routes
+from kandev_routing_sdk.store import attempts, calls, circuits, journal, keys, migrate, past, routes, waiting
 from kandev_routing_sdk.store.engine import BlockingClock, Database, Transaction
 from kandev_routing_sdk.types import DispatchMark
 
@@ -82,15 +86,34 @@ class SqlStore:
 
         return self._database.write(work)
 
+    def claim(self, why: Claim, *, now: datetime, owner_id: str, until: datetime, limit: int) -> list[Route]:
+        """Take up to ``limit`` free sessions for which ``why`` holds, the longest waiting first."""
+        # Asked every second, and hardly ever the case: no write lock for nothing.
+        if limit <= 0 or not self._database.read(lambda tx: waiting.find(tx, why, now=now, limit=1)):
+            return []
+
+        def taken(tx: Transaction) -> list[Route]:
+            found = waiting.find(tx, why, now=now, limit=limit)
+            mine = (waiting.take(tx, route, owner_id=owner_id, until=until) for route in found)
+            return [route for route in mine if route is not None]
+
+        return self._database.write(taken)
+
+    def release(self, session_id: str, *, owner_id: str, at: datetime | None = None) -> bool:
+        """Give up an owner lease that is still ours."""
+        return self._database.write(lambda tx: waiting.release(tx, session_id, owner_id=owner_id, at=at))
+
     # --- reading ---
 
     def load(self, session_id: str) -> Route | None:
         """Return the route, or None."""
         return self._database.read(lambda tx: routes.load(tx, session_id))
 
-    def sessions(self, *, states: Sequence[State] | None = None, limit: int = 100) -> list[Route]:
-        """Return routes, newest first."""
-        return self._database.read(lambda tx: routes.newest(tx, states, limit))
+    def sessions(
+        self, *, states: Sequence[State] | None = None, before: Route | None = None, limit: int = 100
+    ) -> list[Route]:
+        """Return routes, newest first, from behind ``before`` on."""
+        return self._database.read(lambda tx: routes.newest(tx, states, before, limit))
 
     def attempts(self, session_id: str) -> list[AttemptRecord]:
         """Return all attempts of a session in order."""
@@ -105,6 +128,14 @@ class SqlStore:
     def selections(self, session_id: str) -> list[SelectionRecord]:
         """Return all selections of a session in order."""
         return self._database.read(lambda tx: routes.selections(tx, session_id))
+
+    def decisions(self, session_id: str) -> list[DecisionRecord]:
+        """Return all decisions of a session in order."""
+        return self._database.read(lambda tx: journal.decisions(tx, session_id))
+
+    def action(self, session_id: str, action_id: str) -> ActionRecord | None:
+        """Return the action that was carried out under this id."""
+        return self._database.read(lambda tx: journal.action(tx, session_id, action_id))
 
     def events(self, *, session_id: str | None = None, after: int = 0, limit: int = 500) -> list[EventRecord]:
         """Return events with ``sequence`` greater than ``after``, in order."""
@@ -128,6 +159,10 @@ class SqlStore:
             return []
         transitions, _ = self._database.write(lambda tx: circuits.apply(tx, now=now, changes=changes))
         return list(transitions)
+
+    def admit(self, admit: Admit, *, now: datetime) -> tuple[ResourceKey, ...]:
+        """Take the probe leases that ``admit`` needs."""
+        return self._database.write(lambda tx: circuits.apply(tx, now=now, changes=(), admit=admit)[1])
 
     def put_circuit(self, before: Circuit, after: Circuit) -> bool:
         """Replace a circuit if it still is ``before``."""
@@ -226,6 +261,11 @@ def _commit(tx: Transaction, commit: Commit) -> Committed:
         attempts.rewrite(tx, commit.update_attempt, revision=route.revision - 1)
     if commit.new_attempt is not None:
         attempts.add(tx, commit.new_attempt)
+    if commit.decision is not None:
+        journal.add_decision(tx, route.session_id, commit.decision, revision=route.revision, now=now)
+    if commit.action is not None:
+        journal.add_action(tx, route.session_id, commit.action, revision=route.revision, now=now)
+    waiting.wait_for(tx, commit.before, route.session_id, commit.waits_for)
     events = routes.add_events(tx, route, commit.events, now)
     return Committed(route=route, transitions=transitions, leased=leased, events=events)
 

@@ -113,6 +113,7 @@ class AttemptRow(_Row, table=True):
     model_id: str | None
     catalogue_version: str
     created_at: int = Field(sa_type=Micros)
+    owner_id: str | None
     lease_token: str | None
     process_group: int | None = Field(sa_type=Micros)
     process_started_at: int | None = Field(sa_type=Micros)
@@ -185,6 +186,44 @@ class CircuitRow(_Row, table=True):
     updated_at: int = Field(sa_type=Micros)
 
 
+class WaitRow(_Row, table=True):
+    """A circuit that keeps a session where it is. ``until_closed``: that it may be probed is not enough."""
+
+    __tablename__: ClassVar[str] = "kr_wait"
+    __table_args__: ClassVar[Any] = (Index("kr_wait_session", "session_id"),)
+
+    key: str = Field(primary_key=True, sa_type=IdText)
+    session_id: str = _session_key(primary_key=True)
+    until_closed: int
+
+
+class DecisionRow(_Row, table=True):
+    """One decision with all that it was made from."""
+
+    __tablename__: ClassVar[str] = "kr_decision"
+
+    session_id: str = _session_key(primary_key=True)
+    revision: int = Field(sa_column=Column(Integer, primary_key=True, autoincrement=False))
+    sort: str
+    attempt_id: str | None
+    inputs: str
+    answer: str
+    at: int = Field(sa_type=Micros)
+
+
+class ActionRow(_Row, table=True):
+    """An action of a person that was carried out."""
+
+    __tablename__: ClassVar[str] = "kr_action"
+
+    session_id: str = _session_key(primary_key=True)
+    action_id: str = Field(primary_key=True, sa_type=IdText)
+    action: str
+    expected_generation: int
+    revision: int
+    at: int = Field(sa_type=Micros)
+
+
 class CallRow(_Row, table=True):
     """One utility call, without its prompt and answer."""
 
@@ -237,5 +276,8 @@ SELECTIONS: Final = _table("kr_selection")
 ATTEMPTS: Final = _table("kr_attempt")
 EVENTS: Final = _table("kr_event")
 CIRCUITS: Final = _table("kr_circuit")
+WAITS: Final = _table("kr_wait")
+DECISIONS: Final = _table("kr_decision")
+ACTIONS: Final = _table("kr_action")
 CALLS: Final = _table("kr_call")
 KEYS: Final = _table("kr_installation_key")

@@ -90,16 +90,15 @@ class _Call:
             profile_version=resolution.profile.version,
             kind=resolution.kind,
             candidates=resolution.candidates,
-            prompt=request.prompt,
             cwd=request.cwd,
         )
-        self._drive = Drive(engine, work, self._tell)
+        self._drive = Drive(engine, lambda: work, self._tell, prompt=request.prompt)
 
     async def run(self) -> CallResult:
         ended: CallOutcome | None = None
         try:
             # the session comes first: a call without one could never be told from a live one after a crash
-            await self._drive.open(self._record.session_id, kind="utility")
+            await self._drive.open(self._record.session_id)
             await self._write(self._record)
             with anyio.move_on_after(self._request.timeout) as limit, anyio.CancelScope() as scope:
                 async with alongside(self._watch_cancel(scope), self._drive.keep_owner()):
@@ -171,14 +170,13 @@ class _Call:
         route = _route(state)
         if route.deadline is not None and route.execution_profile_id is not None:
             decision = route.decision
-            maximum = decision.policy.retry.max_retries if decision and decision.policy and decision.ordinal else None
             self._tell(
                 Waiting(
                     route.execution_profile_id,
                     route.deadline,
                     route.reason,
                     ordinal=decision.ordinal if decision else None,
-                    maximum=maximum,
+                    maximum=decision.maximum if decision else None,
                 )
             )
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+import anyio
 from pydantic import JsonValue
 
 from kandev_routing_sdk.binding import CredentialBindingDescriptor
@@ -45,6 +46,7 @@ class ScriptedAdapter(AgentAdapter):
     label: ClassVar[str] = "Scripted agent"
     transports: ClassVar[tuple[Transport, ...]] = (Transport.ACP, Transport.HEADLESS)
     inherits: ClassVar[tuple[str, ...]] = ("SCRIPTED_*",)
+    can_probe: ClassVar[bool] = True
 
     def plan(self, request: LaunchRequest) -> LaunchPlan:
         """Resolve the launch; raises :class:`~kandev_routing_sdk.errors.ExecutableNotFound` without a usable ``command``."""
@@ -76,6 +78,14 @@ class ScriptedAdapter(AgentAdapter):
     def extractor(self, plan: LaunchPlan) -> Extractor:
         """Return an extractor for the plan's transport."""
         return ScriptedAcpExtractor() if plan.transport is Transport.ACP else ScriptedHeadlessExtractor()
+
+    async def probe(self, plan: LaunchPlan, turn: TurnRecord) -> None:
+        """Run the script's ``probe``: what the provider would say now. A script without one has no answer."""
+        argv = [a for a in plan.argv if a != "--headless"]
+        done = await anyio.run_process([*argv, "--probe"], env=plan.environ, cwd=plan.cwd, check=False)
+        extractor = ScriptedHeadlessExtractor()
+        for line in done.stdout.decode("utf-8", "replace").splitlines():
+            extractor.receive(StdoutLine(line), turn)
 
     def validate(self, profile: ConcreteProfile) -> Sequence[Problem]:
         """A scripted agent has no default executable."""

@@ -26,6 +26,8 @@ def main(argv: list[str]) -> int:
     except (OSError, ValueError) as exc:
         sys.stderr.write(f"the script {paths[0]} cannot be read: {exc}\n")
         return 2
+    if "--probe" in argv:
+        return probe(script)
     script.log("start")
     return run_headless(script) if "--headless" in argv else AcpAgent(script).run()
 
@@ -33,6 +35,15 @@ def main(argv: list[str]) -> int:
 def _write(message: object) -> None:
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
+
+
+def probe(script: Script) -> int:
+    """Say what the provider would say now, without a session."""
+    script.log("probe")
+    answer = script.get("probe")
+    if answer is not None:
+        _write({"type": "fail", **answer["fail"]} if "fail" in answer else {"type": "end", "stop_reason": "end_turn"})
+    return 0
 
 
 class JsonLines:

@@ -1,0 +1,87 @@
+"""What becomes of a session whose owner is gone: nothing is started twice, and nothing is lost (R-DUR-3, R-ENG-8).
+
+Only a ``claimed`` attempt provably sent nothing, and only once its processes are gone. Every other unsettled attempt may have done
+something: a person is asked, and the next agent is told.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kandev_routing_sdk.conductor.attempt import Attempt
+from kandev_routing_sdk.conductor.choice import Chooser, Claimed
+from kandev_routing_sdk.conductor.claims import lost_record
+from kandev_routing_sdk.conductor.engine import Engine
+from kandev_routing_sdk.conductor.ledger import Ledger
+from kandev_routing_sdk.conductor.tasks import in_thread
+from kandev_routing_sdk.process import reap_group
+from kandev_routing_sdk.records import AttemptRecord, CircuitHandedBack
+from kandev_routing_sdk.route.facts import Facts
+from kandev_routing_sdk.route.model import State, Trigger
+from kandev_routing_sdk.types import AttemptOutcome, DispatchMark
+
+
+class Recovery:
+    """Takes one route over."""
+
+    def __init__(self, engine: Engine, ledger: Ledger, chooser: Chooser) -> None:
+        self._engine, self._ledger, self._chooser = engine, ledger, chooser
+
+    async def take_over(self, claimed: Claimed | None) -> Claimed | None:
+        """Make the next step of a route in whose state somebody should be at work, and nobody is.
+
+        ``claimed``: what this process claimed itself, for a turn without an agent: it only has to be started.
+        """
+        if claimed is not None:
+            facts = Facts(continuation=self._chooser.note_for(claimed.prepared))
+            await self._ledger.commit(self._ledger.step(Trigger.OWNER_LOST_UNDISPATCHED, facts))
+            return claimed
+        lost = await self._unsettled()
+        gone = lost is not None and await self.is_gone(lost)
+        if lost is None or not gone or lost.mark is not DispatchMark.CLAIMED:
+            await self.ask_a_person(lost)
+            return None
+        if self._ledger.route.state in {State.STARTING, State.RETRYING}:
+            return await self._chooser.redo(lost)
+        # from a running turn: back to starting with the same attempt, or on to another candidate without it
+        transition = self._ledger.step(Trigger.OWNER_LOST_UNDISPATCHED, Facts())
+        left = lost_record(lost, transition.after.updated_at) if transition.after.state is State.SWITCHING else None
+        await self._ledger.commit(transition, update_attempt=left)
+        return None
+
+    async def leave(self, live: Attempt | None) -> None:
+        """Give the session up for others, its agent being ended: as if this process had died, but at once and knowing more."""
+        engine, route = self._engine, await self._ledger.reload()
+        if route.owner_id != engine.owner_id:
+            return
+        lost = await self._unsettled()
+        if lost is None or lost.mark is DispatchMark.CLAIMED:
+            await in_thread(engine.store.release, route.session_id, owner_id=engine.owner_id, at=engine.clock.now())
+            return
+        if live is not None and live.record.attempt_id == lost.attempt_id:
+            report = live.turn.report(engine.clock.now())
+            lost = replace(lost, effects=report.effects, evidence=report.evidence)
+        await self.ask_a_person(lost)
+
+    async def ask_a_person(self, lost: AttemptRecord | None) -> None:
+        """The prompt may have had effects: nothing goes on by itself. The leases of the attempt go back unchanged."""
+        transition = self._ledger.step(Trigger.OWNER_LOST_AMBIGUOUS, Facts())
+        if lost is None:
+            await self._ledger.commit(transition)
+            return
+        settled = replace(
+            lost, mark=DispatchMark.SETTLED, outcome=AttemptOutcome.LOST, settled_at=transition.after.updated_at
+        )
+        token = lost.lease_token
+        back = () if token is None else tuple(CircuitHandedBack(key, token) for key in lost.resource_keys)
+        await self._ledger.commit(transition, update_attempt=settled, circuits=back)
+
+    async def is_gone(self, lost: AttemptRecord) -> bool:
+        """End what the attempt left running; whether nothing of it can act any more, as far as this machine can know (R-CON-11)."""
+        if lost.owner_id is None or not lost.owner_id.startswith(f"{self._engine.executor_namespace}/"):
+            return False  # another machine's processes cannot be seen from here
+        return await reap_group(lost.process_group, lost.process_started_at or lost.created_at, lost.attempt_id)
+
+    async def _unsettled(self) -> AttemptRecord | None:
+        rows = await in_thread(self._engine.store.attempts, self._ledger.route.session_id)
+        return next((row for row in reversed(rows) if row.mark is not DispatchMark.SETTLED), None)

@@ -1,0 +1,94 @@
+"""What a person asks of a route, made durable: actions, the next prompt, the end (R-ENG-7)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kandev_routing_sdk.conductor.choice import Chooser, Claimed
+from kandev_routing_sdk.conductor.engine import Engine
+from kandev_routing_sdk.conductor.ledger import Ledger
+from kandev_routing_sdk.conductor.recovery import Recovery
+from kandev_routing_sdk.conductor.tasks import in_thread
+from kandev_routing_sdk.records import ActionRecord, AttemptRecord, CircuitHandedBack
+from kandev_routing_sdk.route.facts import Facts
+from kandev_routing_sdk.route.guards import leaves_by_itself, matching
+from kandev_routing_sdk.route.model import State, Trigger
+from kandev_routing_sdk.types import AttemptOutcome, DispatchMark
+
+_SAME_CANDIDATE = frozenset({State.RETRY_WAIT, State.WAITING_FOR_RESET})
+
+
+class Requests:
+    """The requests of one route. Each is one commit, or nothing."""
+
+    def __init__(self, engine: Engine, ledger: Ledger, chooser: Chooser, recovery: Recovery) -> None:
+        self._engine, self._ledger, self._chooser, self._recovery = engine, ledger, chooser, recovery
+
+    async def act(self, action: Trigger, record: ActionRecord | None) -> Claimed | None:
+        """Carry out an action; return what it claimed, if it did."""
+        self._chooser.early = action is Trigger.RETRY_NOW
+        if action is Trigger.RETRY_NOW and self._ledger.route.state in _SAME_CANDIDATE:
+            return await self._chooser.try_again(action, action=record)
+        transition = self._ledger.step(action, Facts())
+        await self._ledger.commit(transition, action=record, circuits=await self._hand_backs())
+        return None
+
+    async def ask(self, text: str) -> Claimed | None:
+        """Park the next prompt, and claim the route's own candidate for it where there is one."""
+        if self._ledger.route.state in {State.ACTIVE, *_SAME_CANDIDATE}:
+            return await self._chooser.try_again(Trigger.PROMPT, prompt=text)
+        await self._ledger.commit(self._ledger.step(Trigger.PROMPT, Facts(prompt=text)))
+        return None
+
+    async def leave_candidate(self) -> bool:
+        """Give up a candidate that is none any more, before anything new is asked of it; whether that was so."""
+        resting = self._ledger.route.state in {State.ACTIVE, *_SAME_CANDIDATE} and not self._ledger.route.turn_running
+        if not resting or await self._chooser.has_current():
+            return False
+        await self._ledger.commit(self._ledger.step(Trigger.CANDIDATE_REMOVED, Facts()))
+        return True
+
+    async def end(self) -> None:
+        """Stop the session for good, from any state; what still runs for it on this machine is ended (R-CON-11)."""
+        if self._ledger.route.state is State.STOPPED:
+            return
+        running = await self._last(unsettled=True)
+        transition = self._ledger.step(Trigger.STOP_SESSION, Facts())
+        settled = None
+        if running is not None:
+            settled = replace(
+                running,
+                mark=DispatchMark.SETTLED,
+                outcome=AttemptOutcome.CANCELLED,
+                settled_at=transition.after.updated_at,
+            )
+        await self._ledger.commit(transition, update_attempt=settled, circuits=await self._hand_backs())
+        if running is not None:
+            await self._recovery.is_gone(running)
+
+    async def switch_flag(self, *, on: bool) -> None:
+        """Stop at the feature flag, keeping where the session was, or go back there (R-RES-4)."""
+        trigger = Trigger.FLAG_ON if on else Trigger.FLAG_OFF
+        if matching(self._ledger.route, trigger, Facts()) is None:
+            return
+        running = await self._last(unsettled=True)
+        if not on and running is not None:
+            await self._recovery.is_gone(running)
+        await self._ledger.commit(self._ledger.step(trigger, Facts()))
+        route = self._ledger.route
+        chooses = route.state is State.WAITING or (route.state is State.ACTION_REQUIRED and leaves_by_itself(route))
+        if on and chooses:
+            await self._ledger.commit(self._ledger.step(Trigger.SETTINGS_CHANGED, Facts()))
+
+    async def _hand_backs(self) -> tuple[CircuitHandedBack, ...]:
+        """The lease of a retry that will not come must not keep its circuit's probe from others."""
+        last = await self._last(unsettled=False)
+        if last is None or last.lease_token is None:
+            return ()
+        return tuple(CircuitHandedBack(key, last.lease_token) for key in last.resource_keys)
+
+    async def _last(self, *, unsettled: bool) -> AttemptRecord | None:
+        rows = await in_thread(self._engine.store.attempts, self._ledger.route.session_id)
+        if not rows or (unsettled and rows[-1].mark is DispatchMark.SETTLED):
+            return None
+        return rows[-1]

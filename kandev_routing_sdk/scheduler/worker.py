@@ -1,0 +1,182 @@
+"""The worker: takes what is due, lost or free again, as much as it has room for, and drives it until it rests.
+
+Any number of workers, in any number of processes and hosts, share one database and nothing else. A tick asks the store for a few
+rows; what it costs does not depend on how many sessions wait (R-DUR-4). That nobody storms a provider that is back follows from two
+bounds: one probe a resource over all workers, and so many sessions at once in each.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from kandev_routing_sdk.conductor import Engine, Tell, in_thread
+from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S
+from kandev_routing_sdk.errors import PreconditionFailed, RoutingError, StoreError, UsageError
+from kandev_routing_sdk.records import Claim
+from kandev_routing_sdk.route.model import Route, State
+from kandev_routing_sdk.scheduler.probes import Prober
+from kandev_routing_sdk.sessions import go_on, is_dynamic, switch_flag
+
+_log = logging.getLogger(__name__)
+
+_PAGE: Final = 200
+_ORDER: Final = (Claim.LOST, Claim.DUE, Claim.RECOVERED)
+"""What somebody was at comes first: its user waits the longest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerOptions:
+    """How a worker works."""
+
+    max_sessions: int = 8
+    """How many sessions it drives at once."""
+    poll_s: float = 1.0
+    """Seconds between two looks, give or take a quarter, so that workers do not look in step."""
+    grace_s: float = 30.0
+    """How long a stopping worker lets turns end by themselves; then their agents are ended and the sessions left to others."""
+    until_idle: bool = False
+    """End once there is nothing to do now."""
+
+
+@dataclass(slots=True)
+class WorkerReport:
+    """What a worker did."""
+
+    claimed: int = 0
+    settled: int = 0
+    """Sessions that came to rest here."""
+    given_up: int = 0
+    """Sessions that somebody else moved on, or that an error left to others."""
+    probes: int = 0
+    interrupted_calls: int = 0
+
+
+class Worker:
+    """One worker. Make it, :meth:`run` it, and set ``stop`` to end it gracefully."""
+
+    def __init__(
+        self, engine: Engine, options: WorkerOptions, tell: Callable[[str], Tell], stop: anyio.Event | None = None
+    ) -> None:
+        if options.max_sessions < 1 or options.poll_s <= 0 or options.grace_s < 0:
+            raise UsageError("max_sessions must be at least 1, poll_s positive, and grace_s not negative")
+        self._engine, self._options, self._tell = engine, options, tell
+        self._running: set[str] = set()
+        self._prober = Prober(engine)
+        self.report = WorkerReport()
+        self.stop = stop or anyio.Event()
+
+    async def run(self) -> WorkerReport:
+        """Work until ``stop`` is set (or there is nothing to do, if that was wanted).
+
+        Raises :class:`~kandev_routing_sdk.errors.StoreError` when the durable state cannot be reached at the start; later it is
+        tried again: a database that restarts must not end its workers.
+        """
+        await self._switch_flags()
+        async with self._sessions() as group:
+            while not self.stop.is_set():
+                took = await self._tick(group)
+                if self._options.until_idle and not took and not self._running:
+                    break
+                await self._pause()
+        return self.report
+
+    @asynccontextmanager
+    async def _sessions(self) -> AsyncIterator[TaskGroup]:
+        """Room for sessions; at the end those that run have a while to come to rest."""
+        async with anyio.create_task_group() as group:
+            try:
+                yield group
+            finally:
+                group.start_soon(self._drain, group)
+
+    async def _drain(self, group: TaskGroup) -> None:
+        with anyio.move_on_after(self._options.grace_s):
+            while self._running:  # noqa: ASYNC110  # not one event: whoever is the last
+                await anyio.sleep(0.05)
+        group.cancel_scope.cancel()
+
+    async def _tick(self, group: TaskGroup) -> bool:
+        """Take what there is room for; whether there was anything."""
+        try:
+            took = await self._take(group)
+            if self._engine.dynamic_enabled:  # flag off: probes stop (R-RES-4)
+                self.report.probes += await self._prober.tick()
+            return took
+        except StoreError as problem:
+            _log.warning("a look at the durable state failed; trying again: %s", problem)
+            return True
+
+    async def _take(self, group: TaskGroup) -> bool:
+        engine, took = self._engine, False
+        self.report.interrupted_calls += (await in_thread(engine.store.interrupt_calls, now=engine.clock.now())).calls
+        for why in _ORDER:
+            room = self._options.max_sessions - len(self._running)
+            if room <= 0:
+                break
+            now = engine.clock.now()
+            found = await in_thread(
+                engine.store.claim,
+                why,
+                now=now,
+                owner_id=engine.owner_id,
+                until=now + timedelta(seconds=OWNER_LEASE_S),
+                limit=room,
+            )
+            for route in found:
+                took = True
+                self.report.claimed += 1
+                self._running.add(route.session_id)
+                group.start_soon(self._drive, route, why)
+        return took
+
+    async def _drive(self, route: Route, why: Claim) -> None:
+        try:
+            if not self._engine.dynamic_enabled and is_dynamic(self._engine, route):
+                await switch_flag(self._engine, route)
+            else:
+                await go_on(self._engine, route, self._tell(route.session_id), woken=why is not Claim.LOST)
+            self.report.settled += 1
+        except PreconditionFailed as moved:
+            self.report.given_up += 1
+            _log.info("session %s was moved on by somebody else: %s", route.session_id, moved)
+        except RoutingError as problem:
+            self.report.given_up += 1
+            _log.warning("session %s is left to others: %s", route.session_id, problem)
+        except Exception as problem:  # noqa: BLE001  # one session's fault must not end the others; its text may hold anything
+            self.report.given_up += 1
+            _log.error("session %s is left to others (%s)", route.session_id, type(problem).__name__)
+        finally:
+            self._running.discard(route.session_id)
+
+    async def _pause(self) -> None:
+        seconds = self._options.poll_s * (0.75 + 0.5 * self._engine.ids.uniform())
+        with anyio.move_on_after(seconds):  # real time, whatever the clock: a poll is about other processes
+            await self.stop.wait()
+
+    async def _switch_flags(self) -> None:
+        """Bring stored sessions in line with the feature flag, once: it is read when a router opens (R-RES-4)."""
+        on = self._engine.dynamic_enabled
+        states = (State.ACTION_REQUIRED,) if on else tuple(s for s in State if s is not State.STOPPED)
+        last: Route | None = None
+        while page := await in_thread(self._engine.store.sessions, states=states, before=last, limit=_PAGE):
+            last = page[-1]
+            now = self._engine.clock.now()
+            for route in page:
+                owned = route.owner_until is not None and route.owner_until > now
+                concerned = route.prior_state is not None if on else is_dynamic(self._engine, route)
+                if route.kind == "session" and concerned and not owned:
+                    await self._switch(route)
+
+    async def _switch(self, route: Route) -> None:
+        try:
+            await switch_flag(self._engine, route)
+        except PreconditionFailed:
+            _log.info("session %s was moved on by somebody else", route.session_id)

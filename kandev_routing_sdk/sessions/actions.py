@@ -1,0 +1,147 @@
+"""What a person does to a session (R-ENG-7): fenced by the generation that was seen, once for an action id, all or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from kandev_routing_sdk.conductor import Drive, Engine, Tell, in_thread
+from kandev_routing_sdk.errors import DynamicRoutingDisabled, StaleRevision, UsageError
+from kandev_routing_sdk.records import ActionRecord
+from kandev_routing_sdk.route.facts import Facts
+from kandev_routing_sdk.route.model import Route, Trigger
+from kandev_routing_sdk.route.step import act as checked
+from kandev_routing_sdk.sessions.life import is_dynamic, source_of
+from kandev_routing_sdk.sessions.reading import load_session
+
+_TRIES: Final = 8
+"""Races with a timer that leave the generation alone, before the person is told."""
+
+
+_ANY_ATTEMPT: Final = Facts(attempt_id="")
+"""Stands for the attempt that an action will make, while it is only asked whether it may."""
+
+_T = TypeVar("_T")
+
+
+class Action(StrEnum):
+    """What a person may ask for."""
+
+    RETRY_NOW = "retry_now"
+    """The same candidate again, now; takes the next retry slot."""
+    SKIP_NOW = "skip_now"
+    """Another candidate, for this decision only."""
+    CANCEL_WAIT = "cancel_wait"
+    """Wait for nothing any more; a person decides. Idempotent."""
+    STOP = "stop"
+    """End the session for good, once its turn is settled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """One action on the session that a person saw."""
+
+    session_id: str
+    action: Action
+    expected_generation: int
+    expected_revision: int | None = None
+    action_id: str | None = None
+    """A repeated id is carried out once."""
+
+
+async def act(engine: Engine, asked: Asked, tell: Tell) -> Drive | None:
+    """Carry out an action; return the drive to be kept going, or None when this id was carried out before.
+
+    Raises:
+        UsageError: there is no such session.
+        StaleGeneration, StaleRevision: the session has moved on; nothing was changed.
+        TurnInProgress: its turn is not settled.
+        IllegalTransition, NotAdmitted: it cannot be done where the session is; nothing was changed.
+        DynamicRoutingDisabled: the feature flag is off.
+    """
+
+    async def once() -> Drive | None:
+        route = await _loaded(engine, asked.session_id)
+        record = None
+        if asked.action_id is not None:
+            known = await in_thread(engine.store.action, asked.session_id, asked.action_id)
+            if known is not None:
+                _check_same(known, asked)
+                return None
+            record = ActionRecord(asked.action_id, asked.action.value, asked.expected_generation)
+        trigger = Trigger(asked.action.value)
+        drive = Drive(engine, source_of(engine, route), tell)
+        await drive.adopt(route)
+        checked(
+            route,
+            trigger,
+            _ANY_ATTEMPT,
+            expected_generation=asked.expected_generation,
+            expected_revision=asked.expected_revision,
+            now=engine.clock.now(),
+        )
+        await drive.act(trigger, record)
+        return drive
+
+    return await _raced(once, wait=asked.expected_revision is None)
+
+
+async def prompt(engine: Engine, session_id: str, text: str, tell: Tell) -> Drive:
+    """Give a session its next user message; return the drive to be kept going.
+
+    Raises:
+        UsageError: there is no such session, or the message is empty.
+        TurnInProgress: a turn is on its way.
+        DynamicRoutingDisabled: the feature flag is off.
+    """
+    if not text.strip():
+        raise UsageError("the prompt is empty; give the agent something to do")
+
+    async def once() -> Drive:
+        route = await _loaded(engine, session_id)
+        drive = Drive(engine, source_of(engine, route), tell)
+        await drive.adopt(route)
+        await drive.ask(text)
+        return drive
+
+    return await _raced(once, wait=True)
+
+
+async def stop_session(engine: Engine, session_id: str, tell: Tell) -> Route:
+    """Stop a session from any state: its turn is cancelled and its agent ended, whoever runs it; charges nothing (R-ENG-7).
+
+    Idempotent. An agent on another machine is ended by its owner, at its next heartbeat.
+    """
+
+    async def once() -> Route:
+        route = await in_thread(load_session, engine.store, session_id)
+        drive = Drive(engine, source_of(engine, route), tell)
+        await drive.adopt(route)
+        await drive.end()
+        return drive.route
+
+    return await _raced(once, wait=True)
+
+
+async def _loaded(engine: Engine, session_id: str) -> Route:
+    route = await in_thread(load_session, engine.store, session_id)
+    if not engine.dynamic_enabled and is_dynamic(engine, route):
+        raise DynamicRoutingDisabled
+    return route
+
+
+async def _raced(once: Callable[[], Awaitable[_T]], *, wait: bool) -> _T:
+    """A timer may move the session between reading and writing: look again, and let the generation decide."""
+    for _ in range(_TRIES if wait else 0):
+        try:
+            return await once()
+        except StaleRevision:
+            continue
+    return await once()
+
+
+def _check_same(known: ActionRecord, asked: Asked) -> None:
+    if known.action != asked.action or known.expected_generation != asked.expected_generation:
+        raise UsageError(f"action_id {asked.action_id!r} was used for another action already; take a fresh one")

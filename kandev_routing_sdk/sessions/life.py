@@ -1,0 +1,118 @@
+"""A session's life in one process: begun, or taken over, driven until it rests, and left as it can be gone on with."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import anyio
+
+from kandev_routing_sdk.conductor import Drive, Engine, Ledger, Tell, Work, WorkSource, alongside
+from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S
+from kandev_routing_sdk.errors import ProfileNotFound, ProfileUnusable, RoutingError, UsageError
+from kandev_routing_sdk.profiles import DynamicProfile
+from kandev_routing_sdk.resolver import resolve
+from kandev_routing_sdk.route.model import Route
+from kandev_routing_sdk.route.step import begin
+from kandev_routing_sdk.types import ProfileKind
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A session to be begun."""
+
+    profile_id: str
+    prompt: str = field(repr=False)
+    cwd: Path
+
+
+def work_of(engine: Engine, route: Route) -> Work:
+    """Resolve the session's profile as it is now; one that may not be used any more has no candidates (R-RES-3)."""
+    try:
+        found = resolve(engine.profiles, route.logical_profile_id, dynamic_enabled=True, scope=engine.host_scope)
+    except (ProfileNotFound, ProfileUnusable):
+        return Work(route.logical_profile_id, route.profile_version, ProfileKind.DYNAMIC, (), _folder(route))
+    return Work(route.logical_profile_id, found.profile.version, found.kind, found.candidates, _folder(route))
+
+
+def source_of(engine: Engine, route: Route) -> WorkSource:
+    """Return what resolves the session's profile at each decision."""
+    return partial(work_of, engine, route)
+
+
+def _folder(route: Route) -> Path:
+    return Path(route.cwd or ".")
+
+
+async def begin_session(engine: Engine, order: Order, *, here: bool) -> Route:
+    """Make a session durable with its first prompt, and start nothing.
+
+    ``here``: this process goes on with it at once; otherwise whichever worker comes first.
+
+    Raises what :func:`~kandev_routing_sdk.resolver.resolve` raises, and :class:`~kandev_routing_sdk.errors.UsageError` for an empty
+    prompt or a folder that does not exist.
+    """
+    if not order.prompt.strip():
+        raise UsageError("the prompt is empty; give the agent something to do")
+    if not order.cwd.is_dir():
+        raise UsageError(f"the working directory {str(order.cwd)!r} does not exist")
+    resolution = resolve(
+        engine.profiles, order.profile_id, dynamic_enabled=engine.dynamic_enabled, scope=engine.host_scope
+    )
+    now = engine.clock.now()
+    begun = begin(
+        engine.ids.new("session:"),
+        order.profile_id,
+        now=now,
+        prompt=order.prompt,
+        profile_version=resolution.profile.version,
+        cwd=str(order.cwd.absolute()),
+        owner_id=engine.owner_id,
+        owner_until=now + timedelta(seconds=OWNER_LEASE_S if here else 0),
+    )
+    return await Ledger(engine, _silent).begin(begun)
+
+
+async def go_on(engine: Engine, route: Route, tell: Tell, *, woken: bool = False) -> Route:
+    """Drive a session that is ours until it rests, and return where.
+
+    Raises :class:`~kandev_routing_sdk.errors.StaleRevision` when somebody else moved it meanwhile, and other errors of the store;
+    the agent is ended then, and the session left to others.
+    """
+    drive = Drive(engine, source_of(engine, route), tell)
+    await drive.adopt(route, woken=woken)
+    return await keep_going(drive)
+
+
+async def keep_going(drive: Drive) -> Route:
+    """Drive until the session rests; whatever ends this early, its agent is ended and the session left to others (R-CON-11)."""
+    try:
+        async with alongside(drive.keep_owner()):
+            await drive.run()
+        await drive.rest()
+    except BaseException:
+        with anyio.CancelScope(shield=True), suppress(RoutingError):
+            await drive.relinquish()
+        raise
+    return drive.route
+
+
+async def switch_flag(engine: Engine, route: Route) -> None:
+    """Bring a stored session in line with the feature flag (R-RES-4). Raises StaleRevision when somebody else moved it."""
+    drive = Drive(engine, source_of(engine, route), _silent)
+    await drive.adopt(route)
+    await drive.switch_flag(on=engine.dynamic_enabled)
+    await drive.hand_on()
+
+
+def is_dynamic(engine: Engine, route: Route) -> bool:
+    """Whether the session's profile is dynamic, or gone and so cannot be anything else."""
+    profile = engine.profiles.get(route.logical_profile_id)
+    return profile is None or isinstance(profile, DynamicProfile)
+
+
+def _silent(progress: object) -> None:
+    """Nobody listens."""

@@ -1,0 +1,120 @@
+"""What there is to do: sessions that are due, lost by their owner, or free of what they waited for (R-DUR-4, R-ENG-8).
+
+Claiming is one short transaction. It asks an index for a few rows, whoever else waits: what it costs does not grow with the number
+of waiting sessions. On PostgreSQL rows that somebody else is at are skipped, on SQLite those who write take turns anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from kandev_routing_sdk.records import Claim, Wait
+from kandev_routing_sdk.route.model import Route, State
+from kandev_routing_sdk.store import codec
+from kandev_routing_sdk.store.engine import Transaction
+from kandev_routing_sdk.store.statements import insert, where
+from kandev_routing_sdk.store.tables import CIRCUITS, SESSIONS, WAITS
+from kandev_routing_sdk.types import CircuitState
+
+HOLDS_WAITS: Final = frozenset({State.WAITING, State.WAITING_FOR_RESET, State.ACTION_REQUIRED})
+"""States in which a session may wait for circuits."""
+
+_S, _W, _C = SESSIONS.c, WAITS.c, CIRCUITS.c
+_ROUTE: Final = sa.select(*(_S[name] for name in codec.ROUTE_COLUMNS), _S.body)
+_NOW: Final = where("now")
+_FREE: Final = (_S.kind == "session", sa.or_(_S.owner_until.is_(None), _S.owner_until <= _NOW))
+_TIMED: Final = tuple(s.value for s in (State.RETRY_WAIT, State.WAITING_FOR_RESET, State.WAITING))
+_OPEN_AGAIN: Final = sa.or_(
+    _C.state == CircuitState.CLOSED.value,
+    sa.and_(
+        _W.until_closed == 0,
+        _C.action_required == 0,
+        _C.deadline <= _NOW,
+        sa.or_(_C.probe_until.is_(None), _C.probe_until <= _NOW),
+    ),
+)
+
+
+def _of_this(rows: sa.Select[Any]) -> sa.Select[Any]:
+    """Lock the sessions of ``rows`` that nobody else is at."""
+    return rows.limit(where("limit")).with_for_update(skip_locked=True, of=SESSIONS)
+
+
+_CLAIMS: Final[Mapping[Claim, sa.Select[Any]]] = MappingProxyType(
+    {
+        Claim.DUE: _of_this(
+            _ROUTE.where(
+                _S.deadline <= _NOW, _S.state.in_([sa.literal_column(f"'{s}'") for s in _TIMED]), *_FREE
+            ).order_by(_S.deadline)
+        ),
+        Claim.LOST: _of_this(
+            _ROUTE.where(_S.owner_until <= _NOW, _S.kind == "session", _S.state != State.STOPPED.value).order_by(
+                _S.owner_until
+            )
+        ),
+        # A session may wait for several circuits; each row of it is one chance to be found.
+        Claim.RECOVERED: _of_this(
+            _ROUTE.join(WAITS, _W.session_id == _S.session_id)
+            .join(CIRCUITS, _C.key == _W.key)
+            .where(_OPEN_AGAIN, *_FREE)
+        ),
+    }
+)
+_TAKE: Final = (
+    sa.update(SESSIONS)
+    .where(_S.session_id == where("session_id"), _S.revision == where("revision"))
+    .values(
+        owner_id=sa.bindparam("owner_id"), owner_until=sa.bindparam("owner_until"), revision=sa.bindparam("revision")
+    )
+)
+_RELEASE: Final = (
+    sa.update(SESSIONS)
+    .where(_S.session_id == where("session_id"), _S.owner_id == where("owner_id"))
+    .values(owner_until=sa.bindparam("owner_until"), owner_id=sa.bindparam("owner_id"))
+)
+_FORGET: Final = sa.delete(WAITS).where(_W.session_id == where("session_id"))
+_WAIT: Final = insert(WAITS)
+
+
+def find(tx: Transaction, why: Claim, *, now: datetime, limit: int) -> list[Route]:
+    """Return (and lock) the sessions that ``why`` holds for and nobody else is at."""
+    rows = tx.rows(_CLAIMS[why], {"where_now": codec.to_micros(now), "where_limit": limit})
+    return list({route.session_id: route for route in map(codec.decode_route, rows)}.values())
+
+
+def take(tx: Transaction, route: Route, *, owner_id: str, until: datetime) -> Route | None:
+    """Give ``route`` a new owner, and a new revision with it; None if somebody was first."""
+    values = {
+        "where_session_id": route.session_id,
+        "where_revision": route.revision,
+        "owner_id": owner_id,
+        "owner_until": codec.to_micros(until),
+        "revision": route.revision + 1,
+    }
+    if tx.run(_TAKE, values) != 1:
+        return None
+    return route.model_copy(update={"owner_id": owner_id, "owner_until": until, "revision": route.revision + 1})
+
+
+def release(tx: Transaction, session_id: str, *, owner_id: str, at: datetime | None) -> bool:
+    """Give up a lease that is still ours."""
+    values = {
+        "where_session_id": session_id,
+        "where_owner_id": owner_id,
+        "owner_until": codec.to_micros_or_none(at),
+        "owner_id": None if at is None else owner_id,
+    }
+    return tx.run(_RELEASE, values) == 1
+
+
+def wait_for(tx: Transaction, before: Route | None, session_id: str, waits: Sequence[Wait]) -> None:
+    """Let the session wait for these circuits, and for no others any more."""
+    if before is not None and before.state in HOLDS_WAITS:
+        tx.run(_FORGET, {"where_session_id": session_id})
+    for wait in waits:
+        tx.run(_WAIT, {"key": wait.key, "session_id": session_id, "until_closed": int(wait.until_closed)})
