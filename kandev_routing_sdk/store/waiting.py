@@ -29,15 +29,13 @@ _ROUTE: Final = sa.select(*(_S[name] for name in codec.ROUTE_COLUMNS), _S.body)
 _NOW: Final = where("now")
 _FREE: Final = (_S.kind == "session", sa.or_(_S.owner_until.is_(None), _S.owner_until <= _NOW))
 _TIMED: Final = tuple(s.value for s in (State.RETRY_WAIT, State.WAITING_FOR_RESET, State.WAITING))
-_OPEN_AGAIN: Final = sa.or_(
-    _C.state == CircuitState.CLOSED.value,
-    sa.and_(
-        _W.until_closed == 0,
-        _C.action_required == 0,
-        _C.deadline <= _NOW,
-        sa.or_(_C.probe_until.is_(None), _C.probe_until <= _NOW),
-    ),
+_CLOSED: Final = _C.state == CircuitState.CLOSED.value
+_MAY_BE_PROBED: Final = sa.and_(
+    _C.action_required == 0, _C.deadline <= _NOW, sa.or_(_C.probe_until.is_(None), _C.probe_until <= _NOW)
 )
+_WAITED_FOR: Final = sa.exists().where(_W.key == _C.key)
+# There are few circuits. From them to who waits, never the other way: there may be a million of those.
+_FREED: Final = sa.select(_C.key, _CLOSED).where(sa.or_(_CLOSED, _MAY_BE_PROBED), _WAITED_FOR)
 
 
 def _of_this(rows: sa.Select[Any]) -> sa.Select[Any]:
@@ -57,13 +55,12 @@ _CLAIMS: Final[Mapping[Claim, sa.Select[Any]]] = MappingProxyType(
                 _S.owner_until
             )
         ),
-        # A session may wait for several circuits; each row of it is one chance to be found.
-        Claim.RECOVERED: _of_this(
-            _ROUTE.join(WAITS, _W.session_id == _S.session_id)
-            .join(CIRCUITS, _C.key == _W.key)
-            .where(_OPEN_AGAIN, *_FREE)
-        ),
     }
+)
+_FREED_BY: Final = _of_this(
+    _ROUTE.join(WAITS, _W.session_id == _S.session_id).where(
+        _W.key == where("key"), _W.until_closed <= where("closed"), *_FREE
+    )
 )
 _TAKE: Final = (
     sa.update(SESSIONS)
@@ -83,8 +80,17 @@ _WAIT: Final = insert(WAITS)
 
 def find(tx: Transaction, why: Claim, *, now: datetime, limit: int) -> list[Route]:
     """Return (and lock) the sessions that ``why`` holds for and nobody else is at."""
-    rows = tx.rows(_CLAIMS[why], {"where_now": codec.to_micros(now), "where_limit": limit})
-    return list({route.session_id: route for route in map(codec.decode_route, rows)}.values())
+    values = {"where_now": codec.to_micros(now), "where_limit": limit}
+    if why is not Claim.RECOVERED:
+        return [codec.decode_route(row) for row in tx.rows(_CLAIMS[why], values)]
+    found: dict[str, Route] = {}
+    for key, closed in tx.rows(_FREED, {"where_now": values["where_now"]}):
+        if len(found) >= limit:
+            break
+        freed = values | {"where_key": key, "where_closed": int(closed), "where_limit": limit - len(found)}
+        # A session may wait for several circuits.
+        found |= {route.session_id: route for route in map(codec.decode_route, tx.rows(_FREED_BY, freed))}
+    return list(found.values())
 
 
 def take(tx: Transaction, route: Route, *, owner_id: str, until: datetime) -> Route | None:
