@@ -10,17 +10,19 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
 import uuid
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
+import sqlalchemy as sa
 from psycopg import sql
 
 if TYPE_CHECKING:
@@ -43,11 +45,12 @@ server=$!
 wait "$server"
 """
 
-# Nothing here outlives the run, so nothing needs to reach a disk.
+# Nothing here outlives the run, so nothing needs to reach a disk. It does outlive the server (see `PostgresServer.restart`):
+# what was committed has been handed to the kernel.
 SETTINGS = {
     "listen_addresses": "",
     "fsync": "off",
-    "synchronous_commit": "off",
+    "synchronous_commit": "on",
     "full_page_writes": "off",
     "shared_buffers": "16MB",
     "max_connections": "60",
@@ -151,7 +154,11 @@ class PostgresServer:
     @property
     def pid(self) -> int:
         """The postmaster's process id."""
-        return int((self._folder / "data" / "postmaster.pid").read_text().splitlines()[0])
+        return int((self._data / "postmaster.pid").read_text().splitlines()[0])
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / "data"
 
     @property
     def folder(self) -> Path:
@@ -164,42 +171,64 @@ class PostgresServer:
         Raises:
             PostgresUnavailableError: with the end of the server's log.
         """
-        data = str(self._folder / "data")
-        log = (self._folder / "log").open("wb")
-        with log:
-            initdb = [
-                str(self._bin / "initdb"),
-                "-D",
-                data,
-                "-U",
-                "postgres",
-                "-A",
-                "trust",
-                "-E",
-                "UTF8",
-                "--locale=C",
-                "-N",
-            ]
-            if self._run(initdb, log.fileno()).wait() != 0:
-                raise self._failure("initdb failed")
-            options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
-            server = [str(self._bin / "postgres"), "-D", data, "-k", str(self._folder), *options]
-            self._process = self._run(["/bin/sh", "-c", GUARD, "sh", *server], log.fileno(), stdin=subprocess.PIPE)
+        options = ("-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale=C", "-N")
+        if self._run([str(self._bin / "initdb"), "-D", str(self._data), *options]).wait() != 0:
+            raise self._failure("initdb failed")
+        self.resume()
+
+    def resume(self) -> None:
+        """Start again after :meth:`halt`; returns once it answers.
+
+        Raises:
+            PostgresUnavailableError: with the end of the server's log.
+        """
+        options = [part for name, value in SETTINGS.items() for part in ("-c", f"{name}={value}")]
+        server = [str(self._bin / "postgres"), "-D", str(self._data), "-k", str(self._folder), *options]
+        self._process = self._run(["/bin/sh", "-c", GUARD, "sh", *server], stdin=subprocess.PIPE)
         self._wait_until_ready()
 
-    def _run(self, argv: Sequence[str], output: int, *, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            argv,
-            stdin=stdin,
-            stdout=output,
-            stderr=output,
-            cwd="/",
-            env={"PATH": os.defpath, "LC_ALL": "C", "HOME": str(self._folder), "PGTZ": "UTC"},
-            user=self._owner.user,
-            group=self._owner.group,
-            extra_groups=self._owner.groups,
-            start_new_session=True,
-        )
+    def halt(self, *, immediate: bool = True) -> None:
+        """End the server and keep its data: as a crash would (what was committed must be found again), or in order."""
+        process, self._process = self._process, None
+        assert process is not None
+        assert process.stdin is not None
+        os.kill(self.pid, signal.SIGQUIT if immediate else signal.SIGINT)
+        process.wait(STOP_SECONDS)
+        # The guard still waits for our death, and would then signal a process id that is somebody else's by now.
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.stdin.close()
+
+    def restart(self, *, immediate: bool = True) -> None:
+        """:meth:`halt` and :meth:`resume`: every connection is lost."""
+        self.halt(immediate=immediate)
+        self.resume()
+
+    def kill_backends(self, url: str | None = None) -> int:
+        """End all clients' connections, or those to the database of ``url``; return how many, once they are gone."""
+        name = None if url is None else sa.make_url(url).database
+        with self._admin() as admin:
+            killed = admin.execute(
+                "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE backend_type = 'client backend' "
+                "AND pid <> pg_backend_pid() AND datname = coalesce(%(name)s::text, datname)",
+                {"name": name},
+            ).fetchall()
+        return len(killed)
+
+    def _run(self, argv: Sequence[str], *, stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+        with (self._folder / "log").open("ab") as log:
+            return subprocess.Popen(
+                argv,
+                stdin=stdin,
+                stdout=log,
+                stderr=log,
+                cwd="/",
+                env={"PATH": os.defpath, "LC_ALL": "C", "HOME": str(self._folder), "PGTZ": "UTC"},
+                user=self._owner.user,
+                group=self._owner.group,
+                extra_groups=self._owner.groups,
+                start_new_session=True,
+            )
 
     def _wait_until_ready(self) -> None:
         assert self._process is not None

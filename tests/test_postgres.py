@@ -50,6 +50,42 @@ def test_a_stopped_server_leaves_no_process_and_no_file() -> None:
     assert not folder.exists()
 
 
+def test_a_restart_loses_every_connection_and_no_commit() -> None:
+    with running_server() as server, server.database() as url:
+        engine = sa.create_engine(url)
+        with engine.begin() as connection:
+            connection.execute(sa.text("CREATE TABLE one (n INTEGER)"))
+        for number, immediate in enumerate((True, False)):
+            with engine.connect() as connection:
+                connection.execute(sa.text(f"INSERT INTO one VALUES ({number})"))
+                connection.commit()
+                connection.execute(sa.text("INSERT INTO one VALUES (7)"))
+                before = server.pid
+                server.restart(immediate=immediate)
+                assert not is_alive(before)
+                with pytest.raises(sa.exc.OperationalError):
+                    connection.execute(sa.text("SELECT 1"))
+        with engine.connect() as connection:
+            assert [0, 1] == list(connection.execute(sa.text("SELECT n FROM one ORDER BY n")).scalars())
+        engine.dispose()
+        pid = server.pid
+    assert not is_alive(pid)
+
+
+def test_connections_to_one_database_can_be_ended(postgres_server: PostgresServer) -> None:
+    with postgres_server.database() as first, postgres_server.database() as second:
+        engines = [sa.create_engine(url) for url in (first, second)]
+        ours, others = (engine.connect() for engine in engines)
+        assert 1 == postgres_server.kill_backends(first)
+        with pytest.raises(sa.exc.OperationalError):
+            ours.execute(sa.text("SELECT 1"))
+        assert 1 == others.execute(sa.text("SELECT 1")).scalar_one()
+        for connection in (ours, others):
+            connection.close()
+        for engine in engines:
+            engine.dispose()
+
+
 @pytest.mark.parametrize("readable", [True, False], ids=["in place", "from a private home"])
 def test_the_wheel_serves_where_the_machine_has_no_server(monkeypatch: pytest.MonkeyPatch, *, readable: bool) -> None:
     monkeypatch.setattr("tests._postgres._system_installation", lambda: None)
