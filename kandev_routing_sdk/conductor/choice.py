@@ -26,7 +26,7 @@ from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.ledger import Ledger
 from kandev_routing_sdk.conductor.tasks import in_thread
 from kandev_routing_sdk.errors import NotAdmitted, StoreUnavailable
-from kandev_routing_sdk.records import ActionRecord, Admit, AttemptRecord, DecisionRecord, SelectionRecord
+from kandev_routing_sdk.records import ActionRecord, Admit, AttemptRecord, DecisionRecord, DecisionSort, SelectionRecord
 from kandev_routing_sdk.results import AttemptReport, AttemptStarted, CandidateSkipped, Rejected
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import Reason, Round, Route, State, Trigger
@@ -226,6 +226,15 @@ class Chooser:
         return await in_thread(look)
 
     # Nobody was free ------------------------------------------------------------------------------------------------------
+
+    async def has_changed(self) -> bool:
+        """Whether the candidates are not those of the last walk any more, and one of them is free now (R-ENG-6)."""
+        work, found = await in_thread(self._survey)
+        rows = await in_thread(self._engine.store.decisions, self._ledger.route.session_id)
+        last = next((row for row in reversed(rows) if row.sort is DecisionSort.SELECTION), None)
+        if last is not None and SelectionInputs.from_json(last.inputs).candidates == found.views:
+            return False
+        return self._walk(await self._inputs(work, found, Round())).chosen is not None
 
     async def reconsider(self) -> None:
         """What the route waits for may be over: leave ``waiting`` if somebody is free now, else wait on (R-CIR-8)."""

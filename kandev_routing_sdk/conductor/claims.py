@@ -6,15 +6,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from pydantic import JsonValue
-
+from kandev_routing_sdk.circuits import admission
 from kandev_routing_sdk.conductor.engine import Engine
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
 from kandev_routing_sdk.records import AttemptRecord, DecisionRecord, DecisionSort, Wait
 from kandev_routing_sdk.route.guards import leaves_by_itself
 from kandev_routing_sdk.route.model import Route, State
-from kandev_routing_sdk.route.past import SelectionInputs
+from kandev_routing_sdk.route.past import SelectionInputs, selection_answer
 from kandev_routing_sdk.route.select import Selection
 from kandev_routing_sdk.types import AttemptOutcome, DispatchMark
 
@@ -69,17 +68,16 @@ def lost_record(record: AttemptRecord, now: datetime) -> AttemptRecord:
 
 def decision_of(inputs: SelectionInputs, selection: Selection) -> DecisionRecord:
     """Return what is written down of a walk."""
-    answer: dict[str, JsonValue] = {
-        "chosen": None if selection.chosen is None else selection.chosen.profile_id,
-        "earliest": None if selection.earliest is None else selection.earliest.isoformat(),
-        "walk": list(selection.to_json()),
-    }
-    return DecisionRecord(DecisionSort.SELECTION, inputs.to_json(), answer)
+    return DecisionRecord(DecisionSort.SELECTION, inputs.to_json(), selection_answer(selection))
 
 
 def waits_for(inputs: SelectionInputs, after: Route) -> tuple[Wait, ...]:
-    """Return the circuits that keep a route from every candidate; none if only a person can move it."""
+    """Return the circuits that keep a route from every candidate; none if only a person can move it.
+
+    One that may be asked already is not waited for, whatever else its candidate lacks: the route would be woken again and again.
+    """
     if after.kind == "utility" or (after.state is State.ACTION_REQUIRED and not leaves_by_itself(after)):
         return ()
     keys = sorted({k.key for c in inputs.candidates if c.enabled and c.problem is None for k in c.keys})
-    return tuple(Wait(key) for key in keys if key in inputs.circuits)
+    refused = (key for key in keys if admission(inputs.circuits.get(key), now=inputs.now).kind == "refused")
+    return tuple(Wait(key) for key in refused)

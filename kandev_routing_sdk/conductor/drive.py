@@ -183,6 +183,10 @@ class Drive:
         """Bring the session in line with the feature flag."""
         await self._requests.switch_flag(on=on)
 
+    async def settings_changed(self) -> bool:
+        """Let the session look for a candidate again, if its candidates changed; whether they did."""
+        return await self._requests.settings_changed()
+
     async def hand_on(self) -> None:
         """Leave what was just committed to whoever comes first, at once; nothing was started for it here."""
         await self._ledger.hand_on()

@@ -80,6 +80,14 @@ class Requests:
         if on and chooses:
             await self._ledger.commit(self._ledger.step(Trigger.SETTINGS_CHANGED, Facts()))
 
+    async def settings_changed(self) -> bool:
+        """Look again for a candidate if the settings changed and somebody is free now; whether that was so (R-ENG-6)."""
+        looks = matching(self._ledger.route, Trigger.SETTINGS_CHANGED, Facts()) is not None
+        if not looks or not await self._chooser.has_changed():
+            return False
+        await self._ledger.commit(self._ledger.step(Trigger.SETTINGS_CHANGED, Facts()))
+        return True
+
     async def _hand_backs(self) -> tuple[CircuitHandedBack, ...]:
         """The lease of a retry that will not come must not keep its circuit's probe from others."""
         last = await self._last(unsettled=False)

@@ -23,13 +23,15 @@ from kandev_routing_sdk.errors import PreconditionFailed, RoutingError, StoreErr
 from kandev_routing_sdk.records import Claim
 from kandev_routing_sdk.route.model import Route, State
 from kandev_routing_sdk.scheduler.probes import Prober
-from kandev_routing_sdk.sessions import go_on, is_dynamic, switch_flag
+from kandev_routing_sdk.sessions import go_on, is_dynamic, reconsider, switch_flag
 
 _log = logging.getLogger(__name__)
 
 _PAGE: Final = 200
 _ORDER: Final = (Claim.LOST, Claim.DUE, Claim.RECOVERED)
 """What somebody was at comes first: its user waits the longest."""
+_CONCERNED: Final = (State.ACTION_REQUIRED, State.WAITING)
+"""Where the settings, or the flag, may have left a session."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,22 +72,27 @@ class Worker:
         self._engine, self._options, self._tell = engine, options, tell
         self._running: set[str] = set()
         self._prober = Prober(engine)
+        self._caught_up = False
+        self._failed: StoreError | None = None
         self.report = WorkerReport()
         self.stop = stop or anyio.Event()
 
     async def run(self) -> WorkerReport:
         """Work until ``stop`` is set (or there is nothing to do, if that was wanted).
 
-        Raises :class:`~kandev_routing_sdk.errors.StoreError` when the durable state cannot be reached at the start; later it is
-        tried again: a database that restarts must not end its workers.
+        A database that restarts does not end a worker: it tries again. One that was to work until there is nothing to do raises
+        :class:`~kandev_routing_sdk.errors.StoreError` instead, for it cannot know.
         """
-        await self._switch_flags()
         async with self._sessions() as group:
+            group.start_soon(self._catch_up)
             while not self.stop.is_set():
                 took = await self._tick(group)
-                if self._options.until_idle and not took and not self._running:
+                idle = self._caught_up and not took and not self._running
+                if self._failed is not None or (idle and self._options.until_idle):
                     break
                 await self._pause()
+        if self._failed is not None:
+            raise self._failed
         return self.report
 
     @asynccontextmanager
@@ -109,10 +116,15 @@ class Worker:
             took = await self._take(group)
             if self._engine.dynamic_enabled:  # flag off: probes stop (R-RES-4)
                 self.report.probes += await self._prober.tick()
-            return took
         except StoreError as problem:
-            _log.warning("a look at the durable state failed; trying again: %s", problem)
+            self._unreachable(problem)
             return True
+        return took
+
+    def _unreachable(self, problem: StoreError) -> None:
+        if self._options.until_idle:
+            self._failed = problem
+        _log.warning("a look at the durable state failed; trying again: %s", problem)
 
     async def _take(self, group: TaskGroup) -> bool:
         engine, took = self._engine, False
@@ -161,22 +173,30 @@ class Worker:
         with anyio.move_on_after(seconds):  # real time, whatever the clock: a poll is about other processes
             await self.stop.wait()
 
-    async def _switch_flags(self) -> None:
-        """Bring stored sessions in line with the feature flag, once: it is read when a router opens (R-RES-4)."""
-        on = self._engine.dynamic_enabled
-        states = (State.ACTION_REQUIRED,) if on else tuple(s for s in State if s is not State.STOPPED)
+    async def _catch_up(self) -> None:
+        """Bring stored sessions in line with flag and settings, once: a router reads them when it opens (R-RES-4, R-ENG-6)."""
+        states = _CONCERNED if self._engine.dynamic_enabled else tuple(s for s in State if s is not State.STOPPED)
         last: Route | None = None
-        while page := await in_thread(self._engine.store.sessions, states=states, before=last, limit=_PAGE):
-            last = page[-1]
-            now = self._engine.clock.now()
-            for route in page:
-                owned = route.owner_until is not None and route.owner_until > now
-                concerned = route.prior_state is not None if on else is_dynamic(self._engine, route)
-                if route.kind == "session" and concerned and not owned:
-                    await self._switch(route)
+        while not self._caught_up and self._failed is None:
+            try:
+                page = await in_thread(self._engine.store.sessions, states=states, before=last, limit=_PAGE)
+                for route in page:
+                    await self._bring_in_line(route)
+                    last = route
+                self._caught_up = not page
+            except StoreError as problem:
+                self._unreachable(problem)
+                await self._pause()
 
-    async def _switch(self, route: Route) -> None:
+    async def _bring_in_line(self, route: Route) -> None:
+        engine = self._engine
+        owned = route.owner_until is not None and route.owner_until > engine.clock.now()
+        if route.kind != "session" or owned:
+            return
         try:
-            await switch_flag(self._engine, route)
+            if engine.dynamic_enabled and route.prior_state is None:
+                await reconsider(engine, route)
+            elif engine.dynamic_enabled or is_dynamic(engine, route):
+                await switch_flag(engine, route)
         except PreconditionFailed:
             _log.info("session %s was moved on by somebody else", route.session_id)

@@ -108,6 +108,14 @@ async def switch_flag(engine: Engine, route: Route) -> None:
     await drive.hand_on()
 
 
+async def reconsider(engine: Engine, route: Route) -> None:
+    """Let a session go on that nobody could answer, if its candidates changed since. Raises StaleRevision as above."""
+    drive = Drive(engine, source_of(engine, route), _silent)
+    await drive.adopt(route)
+    if await drive.settings_changed():
+        await drive.hand_on()
+
+
 def is_dynamic(engine: Engine, route: Route) -> bool:
     """Whether the session's profile is dynamic, or gone and so cannot be anything else."""
     profile = engine.profiles.get(route.logical_profile_id)

@@ -13,6 +13,7 @@ from kandev_routing_sdk.route.model import State
 from kandev_routing_sdk.route.snapshot import Snapshot, snapshot_of
 from kandev_routing_sdk.sessions.actions import Action, Asked, act, prompt, stop_session
 from kandev_routing_sdk.sessions.life import Order, begin_session, go_on, keep_going
+from kandev_routing_sdk.sessions.past import PastDecision, made_again
 from kandev_routing_sdk.sessions.reading import load_session, snapshot
 
 
@@ -28,10 +29,16 @@ class Sessions:
 
     # Reading --------------------------------------------------------------------------------------------------------------
 
-    def list(self, *, states: Sequence[State] | None = None, limit: int = 100) -> list[Snapshot]:
-        """Return sessions, newest first, without their candidates."""
+    def list(
+        self, *, states: Sequence[State] | None = None, before: str | None = None, limit: int = 100
+    ) -> list[Snapshot]:
+        """Return sessions, newest first, without their candidates.
+
+        ``before``: those that come after this session, for the next page. Raises
+        :class:`~kandev_routing_sdk.errors.UsageError` if there is none of this id.
+        """
         found: list[Snapshot] = []
-        last = None
+        last = None if before is None else load_session(self._engine.store, before)
         while len(found) < limit and (page := self._engine.store.sessions(states=states, before=last, limit=200)):
             last = page[-1]
             found += [snapshot_of(route) for route in page if route.kind == "session"]
@@ -50,6 +57,10 @@ class Sessions:
         """Return every decision in order, with all that it was made from (R-ENG-11)."""
         load_session(self._engine.store, session_id)
         return self._engine.store.decisions(session_id)
+
+    def why(self, session_id: str) -> Sequence[PastDecision]:
+        """Return every decision in order, made again from what was stored of it (R-ENG-11)."""
+        return made_again(self.decisions(session_id), self.attempts(session_id), self._engine.catalogue)
 
     # Changing -------------------------------------------------------------------------------------------------------------
 
