@@ -111,5 +111,14 @@ class PolicyInputs:
         return _POLICY.validate_python(document)
 
 
+def selection_answer(selection: Selection) -> dict[str, JsonValue]:
+    """Return what is stored of a walk's result."""
+    return {
+        "chosen": None if selection.chosen is None else selection.chosen.profile_id,
+        "earliest": None if selection.earliest is None else selection.earliest.isoformat(),
+        "walk": list(selection.to_json()),
+    }
+
+
 _SELECTION: Final[TypeAdapter[SelectionInputs]] = TypeAdapter(SelectionInputs)
 _POLICY: Final[TypeAdapter[PolicyInputs]] = TypeAdapter(PolicyInputs)

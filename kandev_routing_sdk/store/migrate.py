@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -36,6 +37,28 @@ _LOCK: Final = sa.text(f"SELECT pg_advisory_xact_lock({0x6B725F76657273})")
 _ONE_AT_A_TIME: Final = threading.Lock()
 
 
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The schema of a database, as it was found."""
+
+    label: str
+    """The database in words; without its password."""
+    version: str | None
+    """None: there is none yet."""
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The migrations that are still to be made, in order.
+
+        Raises :class:`~kandev_routing_sdk.errors.SchemaTooNew` for a version that this code does not know.
+        """
+        if self.version is None:
+            return VERSIONS
+        if self.version not in VERSIONS:
+            raise _too_new(self.label, self.version)
+        return VERSIONS[VERSIONS.index(self.version) + 1 :]
+
+
 def version(tx: Transaction) -> str | None:
     """Return the schema's version; None when there is none yet."""
     if tx.row(_SQLITE_HAS if tx.is_sqlite else _POSTGRESQL_HAS, _NAME) is None:
@@ -61,7 +84,8 @@ def ensure(database: Database, *, migrate: bool) -> None:
         return
     if not migrate or database.read_only:
         raise StoreUnavailable(
-            f"{database.label} has no tables of this version ({HEAD}) yet: open it once with migrate=True"
+            f"{database.label} has {f'schema version {found}' if found else 'no schema'} and {HEAD} is needed: run "
+            "kandev-routing db upgrade, or open it once with migrate=True"
         )
     with _ONE_AT_A_TIME:
         _upgrade(database)
@@ -69,11 +93,15 @@ def ensure(database: Database, *, migrate: bool) -> None:
 
 def _is_current(database: Database, found: str | None) -> bool:
     if found is not None and found not in VERSIONS:
-        raise SchemaTooNew(
-            f"{database.label} has schema version {found}, and this version of kandev-routing-sdk knows up to {HEAD}: "
-            "upgrade the package, or choose another database; nothing was changed"
-        )
+        raise _too_new(database.label, found)
     return found == HEAD
+
+
+def _too_new(label: str, found: str) -> SchemaTooNew:
+    return SchemaTooNew(
+        f"{label} has schema version {found}, and this version of kandev-routing-sdk knows up to {HEAD}: "
+        "upgrade the package, or choose another database; nothing was changed"
+    )
 
 
 def _upgrade(database: Database) -> None:

@@ -204,6 +204,10 @@ class SqlStore:
         """See that the schema is this code's; see :func:`open_store`."""
         migrate.ensure(self._database, migrate=migrate_schema)
 
+    def schema(self) -> migrate.Schema:
+        """Return which schema is there, and what this code needs; changes nothing."""
+        return migrate.Schema(self._database.label, self._database.read(migrate.version))
+
     def close(self) -> None:
         """Give back connections. The last one of all processes folds SQLite's log into its file (never a read-only one)."""
         self._database.close()
