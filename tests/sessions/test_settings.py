@@ -23,7 +23,6 @@ def test_a_worker_that_starts_writes_nothing_when_nothing_changed(home: Home) ->
     home.work()
     home.work()
     assert stuck == home.see(stuck.session_id)
-    assert 1 == len(home.choices(stuck.session_id))
 
 
 def test_a_change_that_frees_nobody_writes_nothing(home: Home) -> None:
