@@ -217,6 +217,7 @@ class Router:
         until_idle: bool = False,
         stop: anyio.Event | None = None,
         on_progress: Callable[[str, Progress], None] | None = None,
+        report: WorkerReport | None = None,
     ) -> WorkerReport:
         """Move sessions on: those that are due, whose owner died, or whose resource is back (R-DUR-4).
 
@@ -227,6 +228,7 @@ class Router:
             until_idle: return once there is nothing to do now.
             stop: set it to end gracefully; cancelling the task ends the agents at once.
             on_progress: called with a session's id and each :data:`~kandev_routing_sdk.results.Progress`.
+            report: counted up while it works, for whoever cancels it and still wants to know.
 
         Raises:
             UsageError: the router is read-only, or an argument is out of its bounds.
@@ -236,7 +238,7 @@ class Router:
             raise UsageError("this router was opened with read_only=True and can move nothing; open one without it")
         options = WorkerOptions(max_sessions=max_sessions, poll_s=poll_s, grace_s=grace_s, until_idle=until_idle)
         tell = on_progress or _nobody_listens
-        return await Worker(self._engine, options, lambda session_id: partial(tell, session_id), stop).run()
+        return await Worker(self._engine, options, lambda session_id: partial(tell, session_id), stop, report).run()
 
     def credentials_changed(self, profile_ids: Sequence[str] | None = None) -> list[str]:
         """Tell that logins or settings changed: circuits that wait for a person may be probed, none is closed unseen (R-CIR-7).

@@ -65,7 +65,12 @@ class Worker:
     """One worker. Make it, :meth:`run` it, and set ``stop`` to end it gracefully."""
 
     def __init__(
-        self, engine: Engine, options: WorkerOptions, tell: Callable[[str], Tell], stop: anyio.Event | None = None
+        self,
+        engine: Engine,
+        options: WorkerOptions,
+        tell: Callable[[str], Tell],
+        stop: anyio.Event | None = None,
+        report: WorkerReport | None = None,
     ) -> None:
         if options.max_sessions < 1 or options.poll_s <= 0 or options.grace_s < 0:
             raise UsageError("max_sessions must be at least 1, poll_s positive, and grace_s not negative")
@@ -74,7 +79,7 @@ class Worker:
         self._prober = Prober(engine)
         self._caught_up = False
         self._failed: StoreError | None = None
-        self.report = WorkerReport()
+        self.report = report or WorkerReport()
         self.stop = stop or anyio.Event()
 
     async def run(self) -> WorkerReport:
