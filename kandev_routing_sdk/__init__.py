@@ -37,7 +37,10 @@ if TYPE_CHECKING:
         Rejected,
         Waiting,
     )
+    from kandev_routing_sdk.route.snapshot import Snapshot
     from kandev_routing_sdk.router import Router
+    from kandev_routing_sdk.scheduler import WorkerReport
+    from kandev_routing_sdk.sessions import Sessions
     from kandev_routing_sdk.settings import Settings, load_settings
     from kandev_routing_sdk.types import Code, ErrorClass
 
@@ -72,7 +75,10 @@ _HOMES = (
             "Waiting",
         ),
     ),
+    ("route.snapshot", ("Snapshot",)),
     ("router", ("Router",)),
+    ("scheduler", ("WorkerReport",)),
+    ("sessions", ("Sessions",)),
     ("settings", ("Settings", "load_settings")),
     ("types", ("Code", "ErrorClass")),
 )
@@ -104,9 +110,12 @@ __all__ = [
     "Rejected",
     "Router",
     "RoutingError",
+    "Sessions",
     "Settings",
     "Signal",
+    "Snapshot",
     "Waiting",
+    "WorkerReport",
     "explain",
     "load_settings",
     "route_once",

@@ -299,7 +299,9 @@ def test_every_public_name_has_its_heading_and_no_other_has(door: ModuleType) ->
     assert sorted(door.__all__) == sorted(re.findall(r"^### `(\w+)`$", text, re.MULTILINE))
 
 
-@pytest.mark.parametrize("name", ["Router", "AgentAdapter"], ids=["the host's object", "the adapter's base"])
+@pytest.mark.parametrize(
+    "name", ["Router", "Sessions", "AgentAdapter"], ids=["the host's object", "its sessions", "the adapter's base"]
+)
 def test_every_public_method_is_described(name: str) -> None:
     text = text_of(PYTHON)
     owner = getattr(kandev_routing_sdk, name, None) or getattr(spec, name)
@@ -324,7 +326,10 @@ def test_every_argument_of_open_is_described() -> None:
     assert [] == [p for p in parameters if f"`{p}`" not in text]
 
 
-@pytest.mark.parametrize("name", ["CallResult", "AttemptReport", "Classification", "Decision", "Explanation", "Signal"])
+@pytest.mark.parametrize(
+    "name",
+    ["CallResult", "AttemptReport", "Classification", "Decision", "Explanation", "Signal", "Snapshot", "WorkerReport"],
+)
 def test_every_field_of_a_result_is_described(name: str) -> None:
     text = section(PYTHON, f"`{name}`")
     known = inspect.signature(getattr(kandev_routing_sdk, name)).parameters
