@@ -139,6 +139,7 @@ class Drive:
         """Go on until the route waits for a deadline or a person, or its turn is done. Waits inside a policy are the caller's."""
         async with alongside(self._book_answers()):
             while (go_on := self._next()) is not None:
+                self._woken = False  # what it was woken for comes first, and nothing after it
                 await go_on()
         return self.route
 
@@ -248,7 +249,6 @@ class Drive:
         self._claimed = await self._recovery.take_over(self._claimed)
 
     async def _reconsider(self) -> None:
-        self._woken = False
         route = self.route
         if route.state is State.WAITING:
             await self._chooser.reconsider()

@@ -1,0 +1,64 @@
+"""Fixtures for tests of sessions that outlive their process."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kandev_routing_sdk.store import open_store
+from tests._postgres import PostgresServer
+from tests.sessions._empty import emptied
+from tests.sessions._home import Home, home_at
+
+
+@pytest.fixture(scope="session")
+def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An SQLite file with the schema and nothing in it, to be copied: making one anew costs more than a test."""
+    path = tmp_path_factory.mktemp("migrated") / "routing.db"
+    open_store(f"sqlite:///{path}").close()
+    return path
+
+
+@pytest.fixture
+def ready_sqlite(migrated_file: Path, tmp_path: Path) -> str:
+    """An SQLite database of this test's own, with the schema."""
+    return f"sqlite:///{shutil.copy(migrated_file, tmp_path / 'routing.db')}"
+
+
+@pytest.fixture(scope="session")
+def migrated_postgres(postgres_server: PostgresServer) -> Iterator[str]:
+    """A PostgreSQL database with the schema."""
+    with postgres_server.database() as url:
+        open_store(url).close()
+        yield url
+
+
+@pytest.fixture
+def ready_postgres(migrated_postgres: str) -> str:
+    """The same database for all who use this, emptied."""
+    emptied(migrated_postgres)
+    return migrated_postgres
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def ready_url(request: pytest.FixtureRequest) -> str:
+    """The same test on both engines, over an empty database with the schema."""
+    url: str = request.getfixturevalue({"sqlite": "ready_sqlite", "postgresql": "ready_postgres"}[request.param])
+    return url
+
+
+@pytest.fixture
+def home(tmp_path: Path, ready_url: str) -> Iterator[Home]:
+    """Scripted headless agents, on either engine."""
+    with home_at(tmp_path, ready_url) as home:
+        yield home
+
+
+@pytest.fixture
+def lite_home(tmp_path: Path, ready_sqlite: str) -> Iterator[Home]:
+    """Scripted headless agents over an SQLite file."""
+    with home_at(tmp_path, ready_sqlite) as home:
+        yield home
