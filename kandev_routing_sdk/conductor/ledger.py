@@ -38,6 +38,7 @@ class Ledger:
         self._tell = tell
         self._route: Route | None = None
         self._attempts = 0
+        self._committing = False
 
     @property
     def begun(self) -> bool:
@@ -120,8 +121,12 @@ class Ledger:
             action=action,
             waits_for=waits_for,
         )
-        committed = await in_thread(self._engine.store.commit, commit)
-        self._route = committed.route
+        self._committing = True
+        try:
+            committed = await in_thread(self._engine.store.commit, commit)
+            self._route = committed.route
+        finally:
+            self._committing = False
         self._attempts += new_attempt is not None
         self._tell_changes(committed.transitions)
         return committed
@@ -161,9 +166,10 @@ class Ledger:
                     raise
                 continue
             failures = 0
-            if not kept and (await self._stored()).owner_id is not None:  # else it came to rest meanwhile
+            # a commit that is on its way may be the one that gives the session up; the next heartbeat knows
+            if not kept and not self._committing and not is_at_rest(self.route):
                 raise StoreUnavailable(
-                    f"session {self.route.session_id} is owned by another process now; its agent was ended"
+                    f"session {self.route.session_id} was stopped or taken over by another process; its agent was ended"
                 )
 
     async def _renew(self, probe_token: str | None) -> bool:
