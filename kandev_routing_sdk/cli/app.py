@@ -6,7 +6,22 @@ from typing import Annotated, Final
 
 import typer
 
-from kandev_routing_sdk.cli import calls, circuits, classify, demo, doctor, explain, guard, init, replay, run
+from kandev_routing_sdk.cli import (
+    action,
+    calls,
+    circuits,
+    classify,
+    db,
+    demo,
+    doctor,
+    explain,
+    guard,
+    init,
+    replay,
+    run,
+    sessions,
+    worker,
+)
 from kandev_routing_sdk.cli.common import Globals, examples
 
 _EPILOGUE: Final = examples(
@@ -61,8 +76,12 @@ app.command(epilog=explain.EPILOGUE)(explain.explain)
 app.command(epilog=guard.EPILOGUE)(guard.guard)
 app.command(epilog=classify.EPILOGUE)(classify.classify)
 app.command(epilog=replay.EPILOGUE)(replay.replay)
+app.add_typer(sessions.app, name="sessions")
+app.command(epilog=action.EPILOGUE)(action.action)
+app.command(epilog=worker.EPILOGUE)(worker.worker)
 app.add_typer(circuits.app, name="circuits")
 app.add_typer(calls.app, name="calls")
+app.add_typer(db.app, name="db")
 app.command(epilog=doctor.EPILOGUE)(doctor.doctor)
 app.command(epilog=init.EPILOGUE)(init.init)
 app.command(epilog=demo.EPILOGUE)(demo.demo)

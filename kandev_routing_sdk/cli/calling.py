@@ -11,6 +11,7 @@ from typing import Final
 import anyio
 import anyio.to_thread
 
+from kandev_routing_sdk.cli.going import stop_signals
 from kandev_routing_sdk.conductor import alongside
 from kandev_routing_sdk.results import CallFailed, CallOutcome, CallResult, Progress
 from kandev_routing_sdk.router import Router
@@ -49,10 +50,7 @@ def call(open_router: Callable[[], Router], order: Order, tell: Callable[[Progre
 
 async def _call(open_router: Callable[[], Router], order: Order, tell: Callable[[Progress], None]) -> Ended:
     cancel, received = anyio.Event(), list[int]()
-    wanted = [signal.SIGINT, signal.SIGTERM]
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup means it
-        wanted.append(signal.SIGHUP)
-    with anyio.open_signal_receiver(*wanted) as signals:
+    with anyio.open_signal_receiver(*stop_signals()) as signals:
         async with alongside(_listen(signals, cancel, received)):
             ended = await _make(open_router, order, tell, cancel)
     if ended.result.outcome is CallOutcome.CANCELLED and received and received[0] != signal.SIGINT:

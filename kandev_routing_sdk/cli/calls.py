@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from kandev_routing_sdk.cli.common import AsJson, examples, globals_of
+from kandev_routing_sdk.cli.common import AsJson, Globals, examples, globals_of
 from kandev_routing_sdk.cli.output import SCHEMA_VERSION, print_json, print_text, span, table
 from kandev_routing_sdk.errors import UsageError
 
@@ -26,9 +26,22 @@ def calls(
     as_json: AsJson = False,
 ) -> None:
     """List calls, newest first."""
-    if context.invoked_subcommand is not None:
-        return
-    with globals_of(context).router(read_only=True, required=False) as router:
+    if context.invoked_subcommand is None:
+        _list(globals_of(context), limit, as_json=as_json)
+
+
+@app.command("list", epilog=examples("kandev-routing calls list --limit 10"))
+def list_calls(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option(metavar="N", min=1, max=100_000, help="How many.")] = _DEFAULT_LIMIT,
+    as_json: AsJson = False,
+) -> None:
+    """List calls, newest first."""
+    _list(globals_of(context), limit, as_json=as_json)
+
+
+def _list(options: Globals, limit: int, *, as_json: bool) -> None:
+    with options.router(read_only=True, required=False) as router:
         found = router.calls(limit=limit)
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION, "calls": [document(c) for c in found]})
@@ -56,7 +69,7 @@ def show(
     if found is None:
         raise UsageError(f"there is no call {call_id!r}; kandev-routing calls lists them")
     shown = document(found)
-    history = [_attempt(a) for a in attempts]
+    history = [attempt_document(a) for a in attempts]
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION, "call": shown, "history": history})
         return
@@ -98,7 +111,8 @@ def document(call: CallRecord) -> dict[str, Any]:
     }
 
 
-def _attempt(attempt: AttemptRecord) -> dict[str, Any]:
+def attempt_document(attempt: AttemptRecord) -> dict[str, Any]:
+    """Return an attempt as JSON."""
     found, decision = attempt.classification, attempt.decision
     return {
         "ordinal": attempt.ordinal,

@@ -94,7 +94,43 @@ def read_text(source: str) -> str:
         raise InputDataError(f"{name} is not UTF-8 text (byte {problem.start}); convert it to UTF-8") from None
 
 
+def read_prompt(prompt: str | None, file: Path | None) -> str:
+    """Return the prompt from wherever it was given.
+
+    Raises :class:`~kandev_routing_sdk.errors.UsageError` when it was given twice or not at all, and what :func:`read_text` raises.
+    """
+    from kandev_routing_sdk.errors import UsageError
+
+    if file is not None:
+        if prompt is not None:
+            raise UsageError("the prompt was given twice: as an argument and with --prompt-file; leave one out")
+        return read_text(str(file))
+    if prompt is not None and prompt != "-":
+        return prompt
+    if prompt is None and (sys.stdin is None or sys.stdin.isatty()):
+        raise UsageError("there is no prompt: give it as an argument, with --prompt-file, or on standard input")
+    return read_text("-")
+
+
 AsJson: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document on standard output.")]
 Profile: TypeAlias = Annotated[
     str, typer.Argument(metavar="PROFILE", help="A profile's id.", autocompletion=complete_profile, show_default=False)
+]
+Prompt: TypeAlias = Annotated[
+    str | None,
+    typer.Argument(metavar="PROMPT", help="What to do; - or nothing: standard input.", show_default=False),
+]
+PromptFile: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Read the prompt from a file (UTF-8).", show_default=False)
+]
+WorkFolder: TypeAlias = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Where the agents work; default: here.", show_default=False)
+]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only the answer, or the error.")]
+Here: TypeAlias = Annotated[
+    bool,
+    typer.Option("--here", help="Go on with it in this process until it rests, instead of leaving it to a worker."),
+]
+SessionId: TypeAlias = Annotated[
+    str, typer.Argument(metavar="SESSION", help="As kandev-routing sessions lists it.", show_default=False)
 ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from kandev_routing_sdk.cli.common import AsJson, examples
-from kandev_routing_sdk.cli.output import SCHEMA_VERSION, error_line, note, print_json, print_text
+from kandev_routing_sdk.cli.output import SCHEMA_VERSION, error_line, note, print_json, print_text, silent
 
 if TYPE_CHECKING:
     from kandev_routing_sdk.cli.calling import Ended
@@ -48,7 +48,7 @@ def _play(folder: Path, *, quiet: bool) -> list[Ended]:
 
     names = dict(NAMES)
     open_router = _stage(folder)
-    say: Callable[[str, str], None] = _silent if quiet else note
+    say: Callable[[str, str], None] = silent if quiet else note
     narrator = Narrator(say, names, SystemClock().now)
     ended: list[Ended] = []
     for title in (
@@ -67,10 +67,6 @@ def _play(folder: Path, *, quiet: bool) -> list[Ended]:
             note(attribution(one.result, names), "green")
             note("")
     return ended
-
-
-def _silent(text: str, style: str) -> None:
-    """Say nothing."""
 
 
 def _stage(folder: Path) -> Callable[[], Router]:

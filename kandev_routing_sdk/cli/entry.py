@@ -20,6 +20,7 @@ EXIT_INTERNAL: Final = 70
 EXIT_READER_GONE: Final = 141
 _VALUED: Final = frozenset({"--config", "--store"})
 _ASSIGNED: Final = tuple(f"{name}=" for name in sorted(_VALUED))
+_PROMPTED: Final = (" run", " start", " prompt")
 _PLAIN: Final = frozenset({"--debug"})
 
 
@@ -136,7 +137,7 @@ def _usage(problem: BaseException) -> str:
     message: str = problem.format_message()  # type: ignore[attr-defined]
     context = getattr(problem, "ctx", None)
     command = getattr(context, "command_path", "kandev-routing")
-    if "unexpected extra argument" in message and command.endswith(" run"):
+    if "unexpected extra argument" in message and command.endswith(_PROMPTED):
         return "the prompt must be one argument; put it in quotes, or give it on standard input"
     return f"{' '.join(message.split()).rstrip('.')}; see {command} --help"
 

@@ -31,7 +31,7 @@ class OutputFailed(RoutingError):
         why = " ".join(str(a) for a in self.args)
         return (
             f"standard output cannot be written ({why}): the result could not be shown, what it took was done all the same; "
-            "before running it again look at kandev-routing calls"
+            "before running it again look at kandev-routing calls, or sessions"
         )
 
 
@@ -142,6 +142,10 @@ def note(text: str, style: str = "") -> None:
     """Print a line for a person on standard error; coloured on a terminal, unless ``NO_COLOR`` is set."""
     if sys.stderr is not None:
         styled(sys.stderr, text, style)
+
+
+def silent(text: str, style: str = "") -> None:
+    """Say nothing: what :func:`note` would."""
 
 
 def styled(stream: TextIO, text: str, style: str = "") -> None:

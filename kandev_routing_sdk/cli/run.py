@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from kandev_routing_sdk.cli.common import AsJson, Profile, examples, globals_of, read_text
-from kandev_routing_sdk.cli.output import note, print_json, print_text
-from kandev_routing_sdk.errors import UsageError
+from kandev_routing_sdk.cli.common import (
+    AsJson,
+    Profile,
+    Prompt,
+    PromptFile,
+    Quiet,
+    WorkFolder,
+    examples,
+    globals_of,
+    read_prompt,
+)
+from kandev_routing_sdk.cli.output import note, print_json, print_text, silent
 
 if TYPE_CHECKING:
     from kandev_routing_sdk.settings import Settings
@@ -28,27 +36,20 @@ def run(
     context: typer.Context,
     *,
     profile: Profile,
-    prompt: Annotated[
-        str | None,
-        typer.Argument(metavar="PROMPT", help="What to do; - or nothing: standard input.", show_default=False),
-    ] = None,
-    prompt_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Read the prompt from a file (UTF-8).", show_default=False)
-    ] = None,
+    prompt: Prompt = None,
+    prompt_file: PromptFile = None,
     timeout: Annotated[
         float | None,
         typer.Option(
             metavar="SECONDS", help="For everything, policy waits included; default: no limit.", show_default=False
         ),
     ] = None,
-    cwd: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Where the agents work; default: here.", show_default=False)
-    ] = None,
+    cwd: WorkFolder = None,
     as_json: AsJson = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show who would be started and how; start and write nothing.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress; only the answer, or the error.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Get one prompt done by the first candidate that can, and print its answer.
 
@@ -62,20 +63,8 @@ def run(
         return
     settings = options.settings()  # a configuration that cannot be used is told before standard input is waited for
     settings.profile(profile)
-    text = _prompt(prompt, prompt_file)
+    text = read_prompt(prompt, prompt_file)
     raise typer.Exit(_run(settings, profile, text, cwd, timeout, as_json=as_json, quiet=quiet))
-
-
-def _prompt(prompt: str | None, file: Path | None) -> str:
-    if file is not None:
-        if prompt is not None:
-            raise UsageError("the prompt was given twice: as an argument and with --prompt-file; leave one out")
-        return read_text(str(file))
-    if prompt is not None and prompt != "-":
-        return prompt
-    if prompt is None and (sys.stdin is None or sys.stdin.isatty()):
-        raise UsageError("there is no prompt: give it as an argument, with --prompt-file, or on standard input")
-    return read_text("-")
 
 
 def _run(
@@ -96,7 +85,7 @@ def _run(
     from kandev_routing_sdk.router import Router
 
     names = {i: p.name for i, p in settings.profiles.items()}
-    narrator = Narrator(_silent if quiet else note, names, SystemClock().now)
+    narrator = Narrator(silent if quiet else note, names, SystemClock().now)
     ended = call(partial(Router.open, settings), Order(profile, prompt, cwd, timeout), narrator)
     if as_json:
         print_json(result_document(ended.result, ended.exit_code))
@@ -109,7 +98,3 @@ def _run(
     elif not quiet:
         note(attribution(ended.result, names), "green")
     return ended.exit_code
-
-
-def _silent(text: str, style: str) -> None:
-    """Say nothing."""
