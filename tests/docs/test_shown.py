@@ -224,6 +224,49 @@ def test_the_how_tos_adapter_says_what_is_missing(acme: Path, tmp_path: Path) ->
     assert "road not_launchable no executable 'acme-agent' on this machine; install acme-agent" in ended.stdout
 
 
+PROBE = textwrap.dedent("""
+    import json, sys
+    from datetime import UTC, datetime
+    from pathlib import Path
+
+    import anyio
+    from acme_probe import ProbingAcmeAdapter
+    from kandev_routing_sdk.evidence.sanitise import Sanitiser
+    from kandev_routing_sdk.evidence.turn import TurnContext
+    from kandev_routing_sdk.spec import LaunchPlan, Transport, TurnRecord
+
+    plan = LaunchPlan(
+        transport=Transport.HEADLESS, argv=(sys.argv[1],), environ={"ACME_MAX_RETRIES": "0"}, cwd=Path.cwd(), descriptor=None,
+        provider_id="acme", model_id=None,
+    )
+    turn = TurnRecord(TurnContext(family="acme"), Sanitiser(), lambda _: None)
+    anyio.run(ProbingAcmeAdapter().probe, plan, turn)
+    report = turn.report(datetime.now(UTC))
+    print(report.outcome, [signal.text for signal in report.evidence.signals])
+""")
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ({"type": "done"}, "success []"),
+        ({"type": "error", "status": 429, "message": "Used up."}, "failed ['Used up.']"),
+    ],
+)
+def test_the_how_tos_probe_says_what_a_prompt_would_end_with(
+    acme: Path, tmp_path: Path, said: object, expected: str
+) -> None:
+    """R-CIR-6."""
+    (acme / "acme_probe.py").write_text(snippet(HOW_TO, "python", "file: acme_probe.py").text, "utf-8")
+    agent = tmp_path / "quota"
+    agent.write_text(
+        f"#!{sys.executable}\nimport sys\nassert ['quota'] == sys.argv[1:]\nprint({json.dumps(said)!r})\n", "utf-8"
+    )
+    agent.chmod(0o755)
+    ended = _run(PROBE.replace("sys.argv[1]", repr(str(agent))), tmp_path, acme)
+    assert (0, "", expected) == (ended.returncode, ended.stderr, ended.stdout.strip())
+
+
 @pytest.mark.parametrize(("other", "expected"), [("two", "success spare Hello."), ("one", "waiting road")])
 def test_the_how_tos_acp_adapter_is_short_and_routes_around_a_limit(other: str, expected: str, tmp_path: Path) -> None:
     """With a login of its own the spare answers; with the same one it has the same limit. The agents really speak the protocol."""
