@@ -12,6 +12,8 @@ from kandev_routing_sdk.store import open_store
 from tests._postgres import PostgresServer
 from tests.sessions._empty import emptied
 from tests.sessions._home import Home, home_at
+from tests.sessions._played import Stage, install, profiles_table
+from tests.sessions._town import Town
 
 
 @pytest.fixture(scope="session")
@@ -62,3 +64,24 @@ def lite_home(tmp_path: Path, ready_sqlite: str) -> Iterator[Home]:
     """Scripted headless agents over an SQLite file."""
     with home_at(tmp_path, ready_sqlite) as home:
         yield home
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """A machine on which agents are played."""
+    stage = Stage()
+    install(monkeypatch, stage)
+    return stage
+
+
+@pytest.fixture
+def town(stage: Stage, ready_url: str) -> Iterator[Town]:
+    """Hosts over one store, on either engine; ``frontier`` is fable, then sol."""
+    town = Town(open_store(ready_url), stage)
+    concrete = {"fable": ("played", "fable", "acme"), "sol": ("played", "sol", "other")}
+    town.shelf.put(profiles_table(concrete, {"frontier": [{"profile": "fable"}, {"profile": "sol"}]}))
+    try:
+        yield town
+    finally:
+        town.close()
+        town.store.close()
