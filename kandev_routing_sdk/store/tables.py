@@ -192,9 +192,10 @@ class WaitRow(_Row, table=True):
     __tablename__: ClassVar[str] = "kr_wait"
     __table_args__: ClassVar[Any] = (Index("kr_wait_session", "session_id"),)
 
-    key: str = Field(primary_key=True, sa_type=IdText)
+    circuit: int = Field(sa_column=Column(BigInteger(), primary_key=True, autoincrement=False))
+    """The first 64 bits of the SHA-256 of its key."""
+    until_closed: int = Field(sa_column=Column(Integer(), primary_key=True, autoincrement=False))
     session_id: str = _session_key(primary_key=True)
-    until_closed: int
 
 
 class DecisionRow(_Row, table=True):

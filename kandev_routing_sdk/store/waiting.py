@@ -6,7 +6,8 @@ of waiting sessions. On PostgreSQL rows that somebody else is at are skipped, on
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
@@ -17,7 +18,7 @@ from kandev_routing_sdk.records import Claim, Wait
 from kandev_routing_sdk.route.model import Route, State
 from kandev_routing_sdk.store import codec
 from kandev_routing_sdk.store.engine import Transaction
-from kandev_routing_sdk.store.statements import insert, where
+from kandev_routing_sdk.store.statements import insert, one_of, padded, where
 from kandev_routing_sdk.store.tables import CIRCUITS, SESSIONS, WAITS
 from kandev_routing_sdk.types import CircuitState
 
@@ -33,9 +34,10 @@ _CLOSED: Final = _C.state == CircuitState.CLOSED.value
 _MAY_BE_PROBED: Final = sa.and_(
     _C.action_required == 0, _C.deadline <= _NOW, sa.or_(_C.probe_until.is_(None), _C.probe_until <= _NOW)
 )
-_WAITED_FOR: Final = sa.exists().where(_W.key == _C.key)
 # There are few circuits. From them to who waits, never the other way: there may be a million of those.
-_FREED: Final = sa.select(_C.key, _CLOSED).where(sa.or_(_CLOSED, _MAY_BE_PROBED), _WAITED_FOR)
+_FREED: Final = sa.select(_C.key, _CLOSED).where(sa.or_(_CLOSED, _MAY_BE_PROBED)).order_by(_C.key)
+_AT_ONCE: Final = 32
+"""For how many circuits one statement asks who waits."""
 
 
 def _of_this(rows: sa.Select[Any]) -> sa.Select[Any]:
@@ -59,7 +61,7 @@ _CLAIMS: Final[Mapping[Claim, sa.Select[Any]]] = MappingProxyType(
 )
 _FREED_BY: Final = _of_this(
     _ROUTE.join(WAITS, _W.session_id == _S.session_id).where(
-        _W.key == where("key"), _W.until_closed <= where("closed"), *_FREE
+        one_of(_W.circuit, _AT_ONCE), _W.until_closed <= where("closed"), *_FREE
     )
 )
 _TAKE: Final = (
@@ -84,13 +86,27 @@ def find(tx: Transaction, why: Claim, *, now: datetime, limit: int) -> list[Rout
     if why is not Claim.RECOVERED:
         return [codec.decode_route(row) for row in tx.rows(_CLAIMS[why], values)]
     found: dict[str, Route] = {}
-    for key, closed in tx.rows(_FREED, {"where_now": values["where_now"]}):
+    for freed in _freed(tx, values["where_now"]):
+        rows = tx.rows(_FREED_BY, values | freed | {"where_limit": limit - len(found)})
+        # A session may wait for several circuits.
+        found |= {route.session_id: route for route in map(codec.decode_route, rows)}
         if len(found) >= limit:
             break
-        freed = values | {"where_key": key, "where_closed": int(closed), "where_limit": limit - len(found)}
-        # A session may wait for several circuits.
-        found |= {route.session_id: route for route in map(codec.decode_route, tx.rows(_FREED_BY, freed))}
     return list(found.values())
+
+
+def _freed(tx: Transaction, now: int) -> Iterator[dict[str, object]]:
+    """What names those who wait for a circuit that is closed, then those whom a probe helps too."""
+    freed = tx.rows(_FREED, {"where_now": now})
+    for closed in (True, False):
+        circuits = [circuit_number(key) for key, is_closed in freed if bool(is_closed) is closed]
+        for first in range(0, len(circuits), _AT_ONCE):
+            yield {"where_closed": int(closed), **padded(circuits[first : first + _AT_ONCE], _AT_ONCE)}
+
+
+def circuit_number(key: str) -> int:
+    """Return what stands for a circuit in ``kr_wait``: its key is long, and there may be millions of rows (R-PRF-5)."""
+    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], signed=True)
 
 
 def take(tx: Transaction, route: Route, *, owner_id: str, until: datetime) -> Route | None:
@@ -123,4 +139,5 @@ def wait_for(tx: Transaction, before: Route | None, session_id: str, waits: Sequ
     if before is not None and before.state in HOLDS_WAITS:
         tx.run(_FORGET, {"where_session_id": session_id})
     for wait in waits:
-        tx.run(_WAIT, {"key": wait.key, "session_id": session_id, "until_closed": int(wait.until_closed)})
+        values = {"circuit": circuit_number(wait.key), "until_closed": int(wait.until_closed), "session_id": session_id}
+        tx.run(_WAIT, values)

@@ -24,7 +24,7 @@ from kandev_routing_sdk.records import (
 )
 from kandev_routing_sdk.route.model import Reason, Route, State
 from kandev_routing_sdk.store import SqlStore, open_store
-from kandev_routing_sdk.types import Code, Confidence
+from kandev_routing_sdk.types import Code, Confidence, Scope
 from tests.store._values import ACCOUNT, MODEL, NOW, create, route
 
 SECOND = timedelta(seconds=1)
@@ -114,6 +114,21 @@ def test_what_may_be_probed_frees_only_who_can_use_that(store: SqlStore) -> None
     assert (ACCOUNT,) == store.admit(Admit((ACCOUNT,), "probe", "you", 30), now=NOW)
     assert [] == claimed(store, Claim.RECOVERED), "somebody is finding out"
     assert ["asks"] == claimed(store, Claim.RECOVERED, NOW + MINUTE)
+
+
+def test_however_many_circuits_close_at_once(store: SqlStore) -> None:
+    """More than one statement asks for, closed and to be probed: everybody is found, and no more than wanted."""
+    accounts = [ResourceKey(f"account:acme:v1:{n:064x}", Scope.ACCOUNT, provider_id="acme") for n in range(70)]
+    for number, key in enumerate(accounts):
+        opens(store, key, Code.AUTH_REQUIRED)
+        put(store, f"s{number}", State.WAITING, deadline=NOW + 60 * MINUTE, waits=(Wait(key.key),))
+    for number, circuit in enumerate(store.circuits()):
+        due = make_due(circuit, NOW) if number % 2 else replace(circuit, state=circuit.state.CLOSED, deadline=None)
+        assert store.put_circuit(circuit, due)
+    first = claimed(store, Claim.RECOVERED, limit=50)
+    second = claimed(store, Claim.RECOVERED, limit=50)
+    assert (50, 20) == (len(first), len(second))
+    assert {f"s{n}" for n in range(70)} == {*first, *second}
 
 
 def test_leaving_ends_the_wait(store: SqlStore) -> None:

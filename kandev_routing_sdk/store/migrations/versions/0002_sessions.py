@@ -34,7 +34,12 @@ def _micros(name: str) -> sa.Column[int]:
 
 def upgrade() -> None:
     op.add_column("kr_attempt", _text("owner_id", nullable=True))
-    op.create_table("kr_wait", _id("key"), _session(), _number("until_closed"))
+    op.create_table(
+        "kr_wait",
+        sa.Column("circuit", sa.BigInteger(), primary_key=True, autoincrement=False),
+        sa.Column("until_closed", sa.Integer(), primary_key=True, autoincrement=False),
+        _session(),
+    )
     op.create_index("kr_wait_session", "kr_wait", ["session_id"])
     op.create_table(
         "kr_decision",
