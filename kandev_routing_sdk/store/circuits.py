@@ -117,6 +117,12 @@ def replace_if(tx: Transaction, before: Circuit, after: Circuit) -> bool:
     return True
 
 
+def are(tx: Transaction, expected: Sequence[Circuit]) -> bool:
+    """Return whether these are stored just like that, and there is at least one."""
+    stored = view(tx, (circuit.key.key for circuit in expected), lock=True)
+    return bool(expected) and all(stored.get(circuit.key.key) == circuit for circuit in expected)
+
+
 def _changed(circuit: Circuit | None, change: CircuitChange, now: datetime) -> Circuit | None:
     match change:
         case CircuitFailed(key=key, fact=fact, uniform=uniform):

@@ -1,29 +1,25 @@
-"""Connections and transactions: one way to run a statement on SQLite and on PostgreSQL.
+"""Transactions: one way to run statements on SQLite and on PostgreSQL, and what to do when that fails.
 
 Statements are Core constructs, built once at import. Each store compiles a statement once, for its engine, and then runs
 the text on a pooled driver connection (R-PRF-1): neither an ORM session nor Core's execution is on the decision path.
 
-SQLite: WAL, ``BEGIN IMMEDIATE`` for every transaction that writes (a deferred one that reads first fails under load instead of
-waiting), ``synchronous=FULL`` (a lost commit is a repeated prompt). PostgreSQL: READ COMMITTED, rows locked in key order.
+SQLite: ``BEGIN IMMEDIATE`` for every transaction that writes (a deferred one that reads first fails under load instead of
+waiting). PostgreSQL: READ COMMITTED, rows locked in key order. Readers need no transaction on either.
 """
 
 from __future__ import annotations
 
-import os
-import sqlite3
 from collections.abc import Callable, Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.pool import QueuePool, StaticPool
 from sqlalchemy.sql.base import Executable
 
-from kandev_routing_sdk.errors import ConfigError, StoreReadOnly, StoreUnavailable
+from kandev_routing_sdk.errors import PreconditionFailed, StoreError, StoreReadOnly, StoreUnavailable
 from kandev_routing_sdk.store import failures
+from kandev_routing_sdk.store.connections import memory_engine, open_place
 from kandev_routing_sdk.store.failures import Again, Retry
 from kandev_routing_sdk.store.turns import turn
 
@@ -35,7 +31,6 @@ T = TypeVar("T")
 
 Row = tuple[Any, ...]
 MAX_TRIES: Final = 40
-_BEGIN: Final = sa.text("BEGIN IMMEDIATE")
 
 
 class BlockingClock(Protocol):
@@ -58,6 +53,10 @@ class PerDialect(NamedTuple):
 
 
 Statement = Executable | PerDialect
+
+_BEGIN: Final = PerDialect(
+    sqlite=sa.text("BEGIN IMMEDIATE"), postgresql=sa.text("BEGIN ISOLATION LEVEL READ COMMITTED")
+)
 
 
 class _Compiled:
@@ -97,6 +96,10 @@ class Transaction:
         """Whether transactions that write already exclude each other."""
         return self._dialect.name == "sqlite"
 
+    def begin(self) -> None:
+        """Begin to write."""
+        self._execute(_BEGIN, {})
+
     def run(self, statement: Statement, values: Mapping[str, Any]) -> int:
         """Execute and return how many rows it touched."""
         self._execute(statement, values)
@@ -124,6 +127,37 @@ class Transaction:
         self._cursor.execute(compiled.sql, compiled.arguments(values))
 
 
+class _Job(Generic[T]):
+    """What one call does, over all of its tries."""
+
+    __slots__ = ("_landed", "_work", "lost", "writing")
+
+    def __init__(
+        self,
+        work: Callable[[Transaction], T],
+        *,
+        writing: bool,
+        landed: Callable[[Transaction, T], bool] | None = None,
+    ) -> None:
+        self._work, self.writing, self._landed = work, writing, landed
+        self.lost: tuple[T] | None = None
+        """What a try returned that may count: the server's answer to its commit was lost."""
+
+    def run(self, transaction: Transaction) -> T:
+        if self.lost is None or self._landed is None:
+            return self._work(transaction)
+        (done,) = self.lost
+        if self._landed(transaction, done):
+            return done
+        try:
+            return self._work(transaction)
+        except PreconditionFailed:
+            # It was still being committed when we looked, and we waited for it.
+            if self._landed(transaction, done):
+                return done
+            raise
+
+
 class Database:
     """A pool of connections to one database.
 
@@ -140,21 +174,10 @@ class Database:
 
     def __init__(self, url: str, *, read_only: bool, timeout_s: float, clock: BlockingClock) -> None:
         self.read_only, self._timeout_s, self._clock = read_only, timeout_s, clock
-        self.missing = False
-        """Read-only, and there is nothing yet: an empty database in memory stands for it."""
         self._compiled: dict[Statement, _Compiled] = {}
         self._reached = self._closed = False
-        self._folder: Path | None = None
-        parsed = _parse(url)
-        if parsed.get_backend_name() == "sqlite":
-            path = Path(parsed.database or "")
-            self._folder = path.absolute().parent
-            self.label = f"the database {path}"
-            self.engine = self._sqlite_engine(path)
-        else:
-            host = parsed.host or parsed.query.get("host") or "the default host"
-            self.label = f"the PostgreSQL database {parsed.database or ''!r} on {host}"
-            self.engine = self._postgresql_engine(parsed)
+        place = open_place(url, read_only=read_only, timeout_s=timeout_s)
+        self.engine, self.label, self._folder, self.missing = place
 
     @property
     def is_sqlite(self) -> bool:
@@ -165,10 +188,13 @@ class Database:
 
     def read(self, work: Callable[[Transaction], T]) -> T:
         """Run ``work``, which only reads; made anew while others are in the way."""
-        return self._persist(work, writing=False)
+        return self._persist(_Job(work, writing=False))
 
-    def write(self, work: Callable[[Transaction], T]) -> T:
+    def write(self, work: Callable[[Transaction], T], *, landed: Callable[[Transaction, T], bool] | None = None) -> T:
         """Run ``work`` in one transaction and commit it; rolled back whatever it raises, made anew while others are in the way.
+
+        ``landed``: asked when the connection was lost during a commit, whether the transaction that had returned this counts; if
+        so, that is the answer. Without it, ``work`` is something that done twice is as good as done once.
 
         Raises:
             StoreError: and its children; nothing is half written.
@@ -177,14 +203,23 @@ class Database:
             raise StoreReadOnly(
                 f"{self.label} was opened for reading only; nothing was changed: open it without read_only"
             )
-        return self._persist(work, writing=True)
+        return self._persist(_Job(work, writing=True, landed=landed))
 
-    def _persist(self, work: Callable[[Transaction], T], *, writing: bool) -> T:
+    def _persist(self, job: _Job[T]) -> T:
         if self._closed:
             raise StoreUnavailable(f"{self.label} was closed; nothing was changed: open it again")
+        try:
+            return self._try(job)
+        except StoreError:
+            if job.lost is None:
+                raise
+            # What kept us from asking is not what matters now.
+            raise failures.lost_in_commit(self.label) from None
+
+    def _try(self, job: _Job[T]) -> T:
         started = self._clock.monotonic()
         try:
-            return self._once(work, writing=writing)
+            return self._once(job)
         except Again as first:
             if self._clock.monotonic() - started >= self._timeout_s:
                 raise first.error from None
@@ -201,39 +236,40 @@ class Database:
             reraise=True,
         )
         try:
-            result: T = retrying(self._once, work, writing=writing)
+            result: T = retrying(self._once, job)
             return result
         except Again as last:
             raise last.error from None
 
-    def _once(self, work: Callable[[Transaction], T], *, writing: bool) -> T:
-        if writing and self._folder is not None:
+    def _once(self, job: _Job[T]) -> T:
+        if job.writing and self._folder is not None:
             with turn(self._folder, self._timeout_s / 2):
-                return self._transact(work, writing=True)
-        return self._transact(work, writing=writing)
+                return self._transact(job)
+        return self._transact(job)
 
-    def _transact(self, work: Callable[[Transaction], T], *, writing: bool) -> T:
-        committing = False
+    def _transact(self, job: _Job[T]) -> T:
+        ended: tuple[T] | None = None
         connection: PoolProxiedConnection | None = None
         try:
             connection = self.engine.raw_connection()
             self._reached = True
             transaction = Transaction(self.engine, connection, self._compiled)
-            if writing and self.is_sqlite:
-                transaction.run(_BEGIN, {})
-            result = work(transaction)
-            if writing:
-                committing = True
+            if job.writing:
+                transaction.begin()
+            result = job.run(transaction)
+            if job.writing:
+                ended = (result,)
                 connection.commit()
             return result
         except self._driver_errors as error:
             judged = self.judge(error, connection)
             lost = judged.retry is Retry.RECONNECT
-            if lost and connection is not None:
-                connection.invalidate()
-                connection = None
-            if lost and committing:
-                raise failures.lost_in_commit(self.label) from None
+            if lost:
+                if connection is not None:
+                    connection.invalidate()
+                    connection = None
+                self.engine.dispose()  # the others went to the same server
+                job.lost = ended or job.lost
             # Whoever was never reached is more likely named wrongly than about to come back.
             if judged.retry is Retry.NO or (lost and not self._reached):
                 raise judged.error from None
@@ -269,111 +305,4 @@ class Database:
         """Stand for a database that has nothing yet, from now on."""
         self.engine.dispose()
         self._compiled.clear()
-        self.engine, self.missing = _memory_engine(), True
-
-    # --- engines ---
-
-    def _sqlite_engine(self, path: Path) -> sa.Engine:
-        if self.read_only and not path.exists():
-            self.missing = True
-            return _memory_engine()
-        if not self.read_only:
-            _make_file(path, self.label)
-        uri = f"file:{quote(str(path.absolute()))}?mode={'ro' if self.read_only else 'rw'}"
-        log = path.with_name(f"{path.name}-wal")
-        milliseconds = round(self._timeout_s * 1000)
-
-        def connect() -> sqlite3.Connection:
-            # Even a reader wants to make a log. Where it may not, and nobody who may has one, the file is all there is.
-            alone = self.read_only and not log.exists() and not _may_write(path.parent)
-            name = f"{uri}&immutable=1" if alone else uri
-            connection = sqlite3.connect(name, uri=True, isolation_level=None, check_same_thread=False)
-            try:
-                connection.execute(f"PRAGMA busy_timeout={milliseconds}")
-                connection.execute("PRAGMA foreign_keys=ON")
-                if self.read_only:
-                    connection.execute("PRAGMA query_only=ON")
-                else:
-                    connection.execute("PRAGMA journal_mode=WAL")
-                    connection.execute("PRAGMA synchronous=FULL")
-            except BaseException:
-                connection.close()
-                raise
-            return connection
-
-        return sa.create_engine(
-            "sqlite://", creator=connect, poolclass=QueuePool, pool_timeout=self._timeout_s, max_overflow=35
-        )
-
-    def _postgresql_engine(self, url: sa.URL) -> sa.Engine:
-        try:
-            engine = sa.create_engine(
-                url, pool_size=5, max_overflow=10, pool_timeout=self._timeout_s, connect_args={"connect_timeout": 10}
-            )
-        except ImportError:
-            raise ConfigError(
-                "store.url names PostgreSQL, whose driver is not installed: pip install 'kandev-routing-sdk[postgresql]'"
-            ) from None
-        milliseconds = round(self._timeout_s * 1000)
-
-        def prepare(connection: Any, _record: object) -> None:  # noqa: ANN401  # psycopg is optional
-            connection.autocommit = True
-            connection.execute(f"SET lock_timeout = {milliseconds}")
-            connection.autocommit = False
-            connection.read_only = self.read_only
-
-        sa.event.listen(engine, "connect", prepare)
-        return engine
-
-
-def _memory_engine() -> sa.Engine:
-    # One shared connection: the database lives as long as it does.
-    return sa.create_engine(
-        "sqlite://", poolclass=StaticPool, connect_args={"isolation_level": None, "check_same_thread": False}
-    )
-
-
-def _parse(url: str) -> sa.URL:
-    # What SQLAlchemy says of a URL it cannot read may repeat the password.
-    try:
-        parsed = sa.make_url(url)
-    except (sa.exc.ArgumentError, ValueError):
-        raise ConfigError(
-            "store.url is not a database URL: write sqlite:////path/to/file.db or postgresql+psycopg://user@host/name"
-        ) from None
-    if parsed.drivername == "postgresql":
-        parsed = parsed.set(drivername="postgresql+psycopg")
-    if parsed.drivername not in {"sqlite", "sqlite+pysqlite", "postgresql+psycopg"}:
-        raise ConfigError(
-            f"store.url starts with {parsed.drivername!r}, which is not supported: write sqlite:////path/to/file.db "
-            "or postgresql+psycopg://user@host/name"
-        )
-    if parsed.get_backend_name() == "sqlite" and parsed.database in {None, "", ":memory:"}:
-        raise ConfigError("store.url names a database in memory, which forgets: write sqlite:////path/to/file.db")
-    if "\0" in (parsed.database or ""):
-        raise ConfigError(
-            "store.url holds a character that no file name can hold: write sqlite:////path/to/file.db without it"
-        )
-    return parsed
-
-
-def _make_file(path: Path, label: str) -> None:
-    """Create folder (0700) and file (0600) if missing, and see that both can be written."""
-    try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not path.exists():
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    except OSError as error:
-        raise failures.from_os_error(error, label) from None
-    if path.is_dir():
-        raise StoreUnavailable(f"{label} is a folder: name a file in it with `url` under [store] in the configuration")
-    for place, what in ((path.parent, "its folder"), (path, "it")):
-        if not _may_write(place):
-            raise StoreReadOnly(
-                f"{label}: {what} cannot be written: make it writable, or choose another place with `url` under [store] "
-                "in the configuration"
-            )
-
-
-def _may_write(place: Path) -> bool:
-    return os.access(place, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+        self.engine, self.missing = memory_engine(), True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum, auto
 from typing import Final
 
@@ -42,6 +42,13 @@ def busy(label: str) -> StoreUnavailable:
     )
 
 
+def slow(label: str) -> StoreUnavailable:
+    """Say that a statement took too long, or that somebody cancelled it."""
+    return StoreUnavailable(
+        f"{label} took too long to answer; nothing was changed: try again, or see what keeps the server busy"
+    )
+
+
 def from_os_error(error: OSError, label: str) -> StoreError:
     """Say why the database's file or folder could not be made."""
     name = errno.errorcode.get(error.errno or 0, "unknown error")
@@ -60,7 +67,7 @@ def from_os_error(error: OSError, label: str) -> StoreError:
 
 # --- SQLite: the primary result code is the low byte ---
 
-_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_PROTOCOL})
 _READ_ONLY: Final = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH})
 
 
@@ -77,7 +84,8 @@ def from_sqlite(error: BaseException, label: str) -> tuple[StoreError, Retry]:
         sqlite3.SQLITE_NOTADB: "is not an SQLite database ({}): choose another file with `url` under [store] in the configuration",
         sqlite3.SQLITE_CORRUPT: "is damaged ({}): restore it from a backup, or move it away to start anew",
         sqlite3.SQLITE_CANTOPEN: "cannot be opened ({}): check the path, its folder and their permissions",
-        sqlite3.SQLITE_IOERR: "could not be read or written ({}); nothing was changed: check the disk",
+        sqlite3.SQLITE_IOERR: "could not be read or written ({}); nothing was changed: check the disk and the limits on its use",
+        sqlite3.SQLITE_NOMEM: "needs more memory than there is ({}); nothing was changed: free some, then try again",
         sqlite3.SQLITE_ERROR: "is not as this version left it ({}): restore it from a backup, or move it away to start anew",
     }.get(code)
     if said is not None:
@@ -87,22 +95,36 @@ def from_sqlite(error: BaseException, label: str) -> tuple[StoreError, Retry]:
 
 # --- PostgreSQL: SQLSTATE ---
 
-_RETRYABLE: Final = frozenset({"40001", "40P01", "55P03"})
-_GOING_DOWN: Final = frozenset({"57P01", "57P02", "57P03", "57P05"})
+_IN_THE_WAY: Final[Mapping[str, Callable[[str], StoreUnavailable]]] = {
+    "40001": busy,
+    "40P01": busy,
+    "55P03": busy,
+    "57014": slow,
+}
+# Shut down, crashed, starting up, idle for too long (in a transaction, or at all).
+_GONE: Final = frozenset({"57P01", "57P02", "57P03", "57P05", "25P03", "25P04"})
 _STATES: Final[Mapping[str, str]] = {
     "3D000": "does not exist: create it, or correct `url` under [store] in the configuration",
     "53100": "cannot be written, the disk is full; nothing was changed: free some space on the server",
+    "53200": "has no memory left; nothing was changed: give the server more, or close connections to it",
     "53300": "takes no more connections: raise max_connections, or close some",
+    "57P04": "was dropped: create it again, or correct `url` under [store] in the configuration",
     "42P01": "lacks tables that its version promises: restore it from a backup, or use an empty database",
     "42703": "lacks columns that its version promises: restore it from a backup, or use an empty database",
+}
+# The first two letters: resources, the system below, the server itself.
+_KINDS: Final[Mapping[str, str]] = {
+    "53": "has too little of something; nothing was changed: see the server's log",
+    "58": "could not be read or written; nothing was changed: check the server's disk",
+    "XX": "met a fault of its own; nothing was changed: see the server's log",
 }
 
 
 def from_postgresql(error: BaseException, label: str, *, lost: bool) -> tuple[StoreError, Retry]:
     """Judge an error of ``psycopg``; ``lost``: the connection is gone."""
     state: str = getattr(error, "sqlstate", None) or ""
-    if state in _RETRYABLE:
-        return busy(label), Retry.SOON
+    if state in _IN_THE_WAY:
+        return _IN_THE_WAY[state](label), Retry.SOON
     if state == "25006":
         return StoreReadOnly(
             f"{label} only takes reads ({state}); nothing was changed: connect to the primary"
@@ -116,10 +138,12 @@ def from_postgresql(error: BaseException, label: str, *, lost: bool) -> tuple[St
         return StoreUnavailable(f"{label} refused the login ({state}): check user and password"), Retry.NO
     if state in _STATES:
         return StoreUnavailable(f"{label} {_STATES[state]} ({state})"), Retry.NO
-    if lost or state in _GOING_DOWN or state.startswith("08") or (not state and _is_operational(error)):
+    if lost or state in _GONE or state.startswith("08") or (not state and _is_operational(error)):
         return StoreUnavailable(
             f"{label} cannot be reached, or refused the login; nothing was changed: check that it runs, and the URL"
         ), Retry.RECONNECT
+    if state[:2] in _KINDS:
+        return StoreUnavailable(f"{label} {_KINDS[state[:2]]} ({state})"), Retry.NO
     return _refused(label, state or type(error).__name__), Retry.NO
 
 

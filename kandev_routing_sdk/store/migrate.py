@@ -32,6 +32,13 @@ _POSTGRESQL_HAS: Final = sa.text("SELECT 1 WHERE to_regclass(:name) IS NOT NULL"
 _VERSION: Final[sa.Select[tuple[str]]] = sa.select(sa.column("version_num")).select_from(sa.table(VERSION_TABLE))
 # "kr_vers" as a number.
 _LOCK: Final = sa.text(f"SELECT pg_advisory_xact_lock({0x6B725F76657273})")
+# How long a migration takes depends on the rows there are, and whoever starts meanwhile waits for it (in milliseconds).
+_PATIENT: Final = sa.text(
+    "SELECT current_setting('lock_timeout'), set_config('lock_timeout', '300000', true), "
+    "set_config('statement_timeout', '0', true), set_config('idle_in_transaction_session_timeout', '300000', true)"
+)
+# What waits for a table keeps everybody else from it.
+_AS_EVER: Final = sa.text("SELECT set_config('lock_timeout', :usual, true)")
 
 # Alembic's `op` and `context` are process-wide names: one migration at a time in a process.
 _ONE_AT_A_TIME: Final = threading.Lock()
@@ -105,9 +112,14 @@ def _too_new(label: str, found: str) -> SchemaTooNew:
 
 
 def _upgrade(database: Database) -> None:
+    # Before the lock: on a busy machine the imports take longer than the migration.
+    from alembic import command  # noqa: F401, PLC0415  # only a migration pays for it
+
     def work(tx: Transaction) -> None:
         if not tx.is_sqlite:
+            ((usual, *_),) = tx.rows(_PATIENT, {})
             tx.rows(_LOCK, {})
+            tx.rows(_AS_EVER, {"usual": usual})
         if not _is_current(database, version(tx)):
             run_alembic(tx.core(), HEAD)
 

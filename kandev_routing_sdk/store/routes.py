@@ -82,6 +82,12 @@ def load(tx: Transaction, session_id: str) -> Route | None:
     return None if row is None else codec.decode_route(row)
 
 
+def is_stored(tx: Transaction, route: Route) -> bool:
+    """Return whether the route is stored just like that; only its lease may have been renewed since."""
+    stored = load(tx, route.session_id)
+    return stored is not None and route == stored.model_copy(update={"owner_until": route.owner_until})
+
+
 def newest(tx: Transaction, states: Sequence[State] | None, before: Route | None, limit: int) -> list[Route]:
     """Return routes, newest first, from behind ``before`` on."""
     known = dict.fromkeys(state.value for state in (State if states is None else states))

@@ -69,7 +69,10 @@ class SqlStore:
                 raise ValueError("an attempt is committed with its own session")
         if commit.before is not None and commit.before.session_id != commit.after.session_id:
             raise ValueError("a transition keeps its session")
-        return self._database.write(lambda tx: _commit(tx, commit))
+        return self._database.write(
+            lambda tx: _commit(tx, commit),
+            landed=lambda tx, done: routes.is_stored(tx, done.route),
+        )
 
     def mark_attempt(self, attempt: AttemptRecord) -> None:
         """Move an attempt's dispatch mark forward."""
@@ -97,7 +100,7 @@ class SqlStore:
             mine = (waiting.take(tx, route, owner_id=owner_id, until=until) for route in found)
             return [route for route in mine if route is not None]
 
-        return self._database.write(taken)
+        return self._database.write(taken, landed=lambda tx, mine: bool(mine) and routes.is_stored(tx, mine[0]))
 
     def release(self, session_id: str, *, owner_id: str, at: datetime | None = None) -> bool:
         """Give up an owner lease that is still ours."""
@@ -157,7 +160,10 @@ class SqlStore:
         """Apply changes outside a route transition."""
         if not changes:
             return []
-        transitions, _ = self._database.write(lambda tx: circuits.apply(tx, now=now, changes=changes))
+        transitions, _ = self._database.write(
+            lambda tx: circuits.apply(tx, now=now, changes=changes),
+            landed=lambda tx, done: circuits.are(tx, [change.after for change in done[0]]),
+        )
         return list(transitions)
 
     def admit(self, admit: Admit, *, now: datetime) -> tuple[ResourceKey, ...]:
@@ -166,7 +172,10 @@ class SqlStore:
 
     def put_circuit(self, before: Circuit, after: Circuit) -> bool:
         """Replace a circuit if it still is ``before``."""
-        return self._database.write(lambda tx: circuits.replace_if(tx, before, after))
+        return self._database.write(
+            lambda tx: circuits.replace_if(tx, before, after),
+            landed=lambda tx, replaced: replaced and circuits.are(tx, [after]),
+        )
 
     # --- calls ---
 
@@ -187,7 +196,7 @@ class SqlStore:
         # Asked at every start, and hardly ever the case: no write lock for nothing.
         if not self._database.read(lambda tx: routes.has_orphans(tx, now)) and not self.read_only:
             return Interrupted(0, ())
-        return self._database.write(lambda tx: _interrupt(tx, now))
+        return self._database.write(lambda tx: _interrupt(tx, now), landed=_are_interrupted)
 
     # --- installation key ---
 
@@ -294,3 +303,9 @@ def _interrupt(tx: Transaction, now: datetime) -> Interrupted:
         interrupted += calls.interrupt(tx, route.session_id, now)
         unsettled += (a for a in attempts.of_session(tx, route.session_id) if a.mark is not DispatchMark.SETTLED)
     return Interrupted(interrupted, tuple(unsettled))
+
+
+def _are_interrupted(tx: Transaction, done: Interrupted) -> bool:
+    # Who did it does not matter: the agents that are left have to be ended.
+    route = routes.load(tx, done.attempts[0].session_id) if done.attempts else None
+    return route is not None and route.state is State.STOPPED
