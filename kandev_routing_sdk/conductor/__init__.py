@@ -7,6 +7,7 @@ from kandev_routing_sdk.conductor.drive import Drive
 from kandev_routing_sdk.conductor.engine import Engine, Tell, Work, WorkSource
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.ledger import Ledger
+from kandev_routing_sdk.conductor.recovery import end_left
 from kandev_routing_sdk.conductor.tasks import alongside, in_thread
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Work",
     "WorkSource",
     "alongside",
+    "end_left",
     "in_thread",
     "rejected_of",
     "survey",

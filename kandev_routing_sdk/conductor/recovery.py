@@ -78,10 +78,15 @@ class Recovery:
 
     async def is_gone(self, lost: AttemptRecord) -> bool:
         """End what the attempt left running; whether nothing of it can act any more, as far as this machine can know (R-CON-11)."""
-        if lost.owner_id is None or not lost.owner_id.startswith(f"{self._engine.executor_namespace}/"):
-            return False  # another machine's processes cannot be seen from here
-        return await reap_group(lost.process_group, lost.process_started_at or lost.created_at, lost.attempt_id)
+        return await end_left(self._engine, lost)
 
     async def _unsettled(self) -> AttemptRecord | None:
         rows = await in_thread(self._engine.store.attempts, self._ledger.route.session_id)
         return next((row for row in reversed(rows) if row.mark is not DispatchMark.SETTLED), None)
+
+
+async def end_left(engine: Engine, lost: AttemptRecord) -> bool:
+    """End what an attempt of a dead owner left running; whether nothing of it can act any more, as far as this machine can know."""
+    if lost.owner_id is None or not lost.owner_id.startswith(f"{engine.executor_namespace}/"):
+        return False  # another machine's processes cannot be seen from here
+    return await reap_group(lost.process_group, lost.process_started_at or lost.created_at, lost.attempt_id)

@@ -17,10 +17,10 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
-from kandev_routing_sdk.conductor import Engine, Tell, in_thread
+from kandev_routing_sdk.conductor import Engine, Tell, end_left, in_thread
 from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S
 from kandev_routing_sdk.errors import PreconditionFailed, RoutingError, StoreError, UsageError
-from kandev_routing_sdk.records import Claim
+from kandev_routing_sdk.records import AttemptRecord, Claim
 from kandev_routing_sdk.route.model import Route, State
 from kandev_routing_sdk.scheduler.probes import Prober
 from kandev_routing_sdk.sessions import go_on, is_dynamic, reconsider, switch_flag
@@ -133,7 +133,10 @@ class Worker:
 
     async def _take(self, group: TaskGroup) -> bool:
         engine, took = self._engine, False
-        self.report.interrupted_calls += (await in_thread(engine.store.interrupt_calls, now=engine.clock.now())).calls
+        interrupted = await in_thread(engine.store.interrupt_calls, now=engine.clock.now())
+        self.report.interrupted_calls += interrupted.calls
+        for attempt in interrupted.attempts:
+            group.start_soon(self._end_orphan, attempt)
         for why in _ORDER:
             room = self._options.max_sessions - len(self._running)
             if room <= 0:
@@ -153,6 +156,11 @@ class Worker:
                 self._running.add(route.session_id)
                 group.start_soon(self._drive, route, why)
         return took
+
+    async def _end_orphan(self, attempt: AttemptRecord) -> None:
+        """End the agent of a call whose process died (R-CON-11); nothing waits for it, for a call is never re-armed."""
+        if not await end_left(self._engine, attempt):
+            _log.warning("the agent of attempt %s could not be proven gone", attempt.attempt_id)
 
     async def _drive(self, route: Route, why: Claim) -> None:
         try:
