@@ -17,12 +17,21 @@ settings.load_profile("house")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options of `tests/fuzz`; pytest reads options only here."""
+    """Options of `tests/fuzz` and `tests/sessions`; pytest reads options only here."""
     parser.addoption(
         "--fuzz-seconds", type=float, help="how long to fuzz, all rules together (default: 60 with CI set, else 7)"
     )
     parser.addoption(
+        "--model-steps", type=int, help="steps of tests/sessions/test_model.py (default: 20000 with CI set, else 4000)"
+    )
+    parser.addoption(
         "--fuzz-seed", type=int, help="number of the first batch (default: 1 with CI set, else another one each time)"
+    )
+    parser.addoption(
+        "--kills",
+        type=int,
+        default=16,
+        help="workers killed at random moments, for each engine, besides those at commits",
     )
 
 
