@@ -20,6 +20,7 @@ from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S, Engine, Tell, Wor
 from kandev_routing_sdk.conductor.judge import (
     Standing,
     Verdict,
+    book_failure,
     facts_of,
     is_empty_answer,
     judge_failure,
@@ -62,14 +63,16 @@ _ANSWERS: Final = (TextDelta, ThinkingDelta, ToolCall, ToolResult)
 class Drive:
     """One route and, while a turn runs, its agent. One task drives it; its owner lease keeps other processes away."""
 
-    def __init__(self, engine: Engine, work: WorkSource, tell: Tell, *, prompt: str | None = None) -> None:
+    def __init__(
+        self, engine: Engine, work: WorkSource, tell: Tell, *, prompt: str | None = None, owner_id: str | None = None
+    ) -> None:
         self._engine = engine
         self._work = work
         self._tell = tell
         self._prompt_text = prompt
         """A call's; a session's is parked with its route."""
         self._woken = False
-        self._ledger = Ledger(engine, tell)
+        self._ledger = Ledger(engine, tell, owner_id)
         self._attempt: Attempt | None = None
         self._answered = anyio.Event()
         self._booked: tuple[ResourceKey, ...] = ()
@@ -121,7 +124,7 @@ class Drive:
             prompt="",
             kind="utility",
             profile_version=work.profile_version,
-            owner_id=self._engine.owner_id,
+            owner_id=self._ledger.owner_id,
             owner_until=now + timedelta(seconds=OWNER_LEASE_S),
         )
         await self._ledger.commit(begun)
@@ -190,6 +193,7 @@ class Drive:
 
     async def hand_on(self) -> None:
         """Leave what was just committed to whoever comes first, at once; nothing was started for it here."""
+        await self._recovery.finish_stop()
         await self._ledger.hand_on()
 
     async def end(self) -> None:
@@ -198,6 +202,7 @@ class Drive:
 
     async def rest(self) -> None:
         """Give the session up if there was nothing to do for it."""
+        await self._recovery.finish_stop()
         await self._ledger.rest()
 
     async def relinquish(self) -> None:
@@ -350,11 +355,12 @@ class Drive:
             lease=attempt.lease,
             resume_guarantee=attempt.prepared.adapter.resume_guarantee,
         )
-        uniform = self._engine.ids.uniform()
-        verdict = judge_failure(self._engine.catalogue, report, standing, uniform=uniform, now=now)
+        verdict = judge_failure(self._engine.catalogue, report, standing, now=now)
         assert verdict.decision is not None  # noqa: S101  # a failure always has one
-        facts = facts_of(verdict, report)
-        await self._settle(attempt, report, verdict, self._ledger.step(trigger_for(verdict.decision), facts, now=now))
+        transition = self._ledger.step(trigger_for(verdict.decision), facts_of(verdict, report), now=now)
+        uniform = self._engine.ids.uniform()
+        booked = book_failure(verdict, report, standing, transition.after, uniform=uniform, now=now)
+        await self._settle(attempt, report, booked, transition)
 
     async def _settle(self, attempt: Attempt, report: TurnReport, verdict: Verdict, transition: Transition) -> None:
         settled = attempt.settled(report, verdict, transition.after.updated_at)

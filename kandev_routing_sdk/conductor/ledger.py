@@ -16,6 +16,7 @@ from kandev_routing_sdk.records import (
     Admit,
     AttemptRecord,
     CircuitChange,
+    CircuitHandedBack,
     CircuitTransition,
     Commit,
     Committed,
@@ -33,8 +34,10 @@ from kandev_routing_sdk.route.step import Transition, step
 class Ledger:
     """Steps and commits one route. Not for several tasks at once; other processes are kept away by the owner lease."""
 
-    def __init__(self, engine: Engine, tell: Tell) -> None:
+    def __init__(self, engine: Engine, tell: Tell, owner_id: str | None = None) -> None:
         self._engine = engine
+        self.owner_id = owner_id or engine.new_owner()
+        """Whose the route is while it is driven here."""
         self._tell = tell
         self._route: Route | None = None
         self._attempts = 0
@@ -56,9 +59,21 @@ class Ledger:
         """The number of the session's next attempt."""
         return self._attempts + 1
 
-    def adopt(self, route: Route, attempts: int) -> None:
-        """Go on with a stored route that has had so many attempts."""
-        self._route, self._attempts = route, attempts
+    def adopt(self, route: Route, last: AttemptRecord | None) -> None:
+        """Go on with a stored route, whose last attempt this is."""
+        self._route, self._attempts = route, 0 if last is None else last.ordinal
+
+    async def last_attempt(self) -> AttemptRecord | None:
+        """Return the session's newest attempt as it is stored; none before it can be unsettled."""
+        rows = await in_thread(self._engine.store.attempts, self.route.session_id, newest=1)
+        return rows[0] if rows else None
+
+    async def hand_backs(self) -> tuple[CircuitHandedBack, ...]:
+        """The lease of a retry that will not come must not keep its circuit's probe from others."""
+        last = await self.last_attempt()
+        if last is None or last.lease_token is None:
+            return ()
+        return tuple(CircuitHandedBack(key, last.lease_token) for key in last.resource_keys)
 
     async def begin(self, transition: Transition) -> Route:
         """Make a new session durable, owned as it says."""
@@ -68,16 +83,16 @@ class Ledger:
 
     async def hand_on(self) -> None:
         """Leave a session that is ours to whoever comes first, at once."""
-        if self.route.owner_id == self._engine.owner_id:
+        if self.route.owner_id == self.owner_id:
             now = self._engine.clock.now()
             at = None if is_at_rest(self.route) else now
-            await in_thread(self._engine.store.release, self.route.session_id, owner_id=self._engine.owner_id, at=at)
+            await in_thread(self._engine.store.release, self.route.session_id, owner_id=self.owner_id, at=at)
 
     async def rest(self) -> None:
         """Give up a session that is ours and at rest: nothing was to be done for it."""
         route = self.route
-        if route.owner_id == self._engine.owner_id and route.kind == "session" and is_at_rest(route):
-            await in_thread(self._engine.store.release, route.session_id, owner_id=self._engine.owner_id)
+        if route.owner_id == self.owner_id and route.kind == "session" and is_at_rest(route):
+            await in_thread(self._engine.store.release, route.session_id, owner_id=self.owner_id)
 
     async def reload(self) -> Route:
         """Read the route again."""
@@ -103,10 +118,14 @@ class Ledger:
         decision: DecisionRecord | None = None,
         action: ActionRecord | None = None,
         waits_for: tuple[Wait, ...] = (),
+        keep_owner: bool = False,
     ) -> Committed:
-        """Make a step durable together with everything that belongs to it, and tell which circuits changed."""
+        """Make a step durable together with everything that belongs to it, and tell which circuits changed.
+
+        ``keep_owner``: the session comes to rest, and something is still to be done for it; :meth:`rest` gives it up then.
+        """
         now = transition.after.updated_at
-        after = self._owned(transition.after, now)
+        after = self._owned(transition.after, now, keep=keep_owner)
         commit = Commit(
             before=transition.before,
             after=after,
@@ -131,11 +150,11 @@ class Ledger:
         self._tell_changes(committed.transitions)
         return committed
 
-    def _owned(self, after: Route, now: datetime) -> Route:
+    def _owned(self, after: Route, now: datetime, *, keep: bool) -> Route:
         """Whoever commits is alive: each commit renews the lease. A session at rest is anybody's (R-DUR-4), a call its caller's."""
         if after.kind == "session":
-            rests = is_at_rest(after)
-            after = after.model_copy(update={"owner_id": None if rests else self._engine.owner_id, "owner_until": None})
+            rests = is_at_rest(after) and not keep
+            after = after.model_copy(update={"owner_id": None if rests else self.owner_id, "owner_until": None})
         if after.owner_id is None:
             return after
         return after.model_copy(update={"owner_until": now + timedelta(seconds=OWNER_LEASE_S)})
@@ -177,7 +196,7 @@ class Ledger:
         return await in_thread(
             self._engine.store.renew,
             self.route.session_id,
-            owner_id=self._engine.owner_id,
+            owner_id=self.owner_id,
             until=now + timedelta(seconds=OWNER_LEASE_S),
             lease_token=probe_token,
             now=now,

@@ -63,6 +63,13 @@ class Recovery:
             lost = replace(lost, effects=report.effects, evidence=report.evidence)
         await self.ask_a_person(lost)
 
+    async def finish_stop(self) -> None:
+        """End the agent of a stopped session that still has an owner: whoever stopped it died before that was done (R-CON-11)."""
+        route = self._ledger.route
+        if route.state is State.STOPPED and route.kind == "session" and route.owner_id == self._engine.owner_id:
+            for attempt in (await in_thread(self._engine.store.attempts, route.session_id))[-1:]:
+                await self.is_gone(attempt)
+
     async def ask_a_person(self, lost: AttemptRecord | None) -> None:
         """The prompt may have had effects: nothing goes on by itself. The leases of the attempt go back unchanged."""
         transition = self._ledger.step(Trigger.OWNER_LOST_AMBIGUOUS, Facts())

@@ -62,9 +62,12 @@ class Requests:
                 outcome=AttemptOutcome.CANCELLED,
                 settled_at=transition.after.updated_at,
             )
-        await self._ledger.commit(transition, update_attempt=settled, circuits=await self._hand_backs())
+        back = await self._hand_backs()
+        # owned until its agent is gone: if this process dies before, whoever finds the session lost ends it
+        await self._ledger.commit(transition, update_attempt=settled, circuits=back, keep_owner=running is not None)
         if running is not None:
             await self._recovery.is_gone(running)
+            await self._ledger.rest()
 
     async def switch_flag(self, *, on: bool) -> None:
         """Stop at the feature flag, keeping where the session was, or go back there (R-RES-4)."""

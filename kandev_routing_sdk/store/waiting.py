@@ -52,11 +52,8 @@ _CLAIMS: Final[Mapping[Claim, sa.Select[Any]]] = MappingProxyType(
                 _S.deadline <= _NOW, _S.state.in_([sa.literal_column(f"'{s}'") for s in _TIMED]), *_FREE
             ).order_by(_S.deadline)
         ),
-        Claim.LOST: _of_this(
-            _ROUTE.where(_S.owner_until <= _NOW, _S.kind == "session", _S.state != State.STOPPED.value).order_by(
-                _S.owner_until
-            )
-        ),
+        # Of the stopped, those whose agent nobody has seen end: the others have no owner.
+        Claim.LOST: _of_this(_ROUTE.where(_S.owner_until <= _NOW, _S.kind == "session").order_by(_S.owner_until)),
     }
 )
 _FREED_BY: Final = _of_this(
