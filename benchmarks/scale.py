@@ -272,7 +272,7 @@ def ticks(crowds: Sequence[Crowd], rounds: int) -> Iterator[tuple[str, list[floa
             for crowd in crowds:
                 crowd.hold(1)
         taken: dict[int, list[float]] = {id(crowd): [] for crowd in crowds}
-        for turn in range(-5, 5 * rounds):
+        for turn in range(-5, 20 * rounds):
             for crowd in crowds if turn % 2 else reversed(crowds):
                 milliseconds, _ = _timed(crowd.tick)
                 if turn >= 0:
