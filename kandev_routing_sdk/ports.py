@@ -125,8 +125,8 @@ class Store(Protocol):
         """Return the action that was carried out under this id."""
         ...
 
-    def attempts(self, session_id: str) -> list[AttemptRecord]:
-        """Return all attempts of a session in order."""
+    def attempts(self, session_id: str, *, newest: int | None = None) -> list[AttemptRecord]:
+        """Return all attempts of a session in order, or only so many of the newest."""
         ...
 
     def past_attempts(

@@ -224,8 +224,8 @@ class Commit:
     admit: Admit | None = None
     decision: DecisionRecord | None = None
     action: ActionRecord | None = None
-    waits_for: tuple[Wait, ...] = ()
-    """The circuits that keep the session where ``after`` is. They replace what it waited for before."""
+    waits_for: tuple[Wait, ...] | None = ()
+    """The circuits that keep the session where ``after`` is. They replace what it waited for before; None leaves that as it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kandev_routing_sdk.circuits.circuit import (
+    FAR_RESET,
     Admission,
     ArmedRetry,
     Circuit,
@@ -20,6 +21,7 @@ from kandev_routing_sdk.circuits.circuit import (
 from kandev_routing_sdk.circuits.keys import ResourceIdentity, ResourceKey, consulted_keys, keys_of_failure
 
 __all__ = [
+    "FAR_RESET",
     "Admission",
     "ArmedRetry",
     "Circuit",

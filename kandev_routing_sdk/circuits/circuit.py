@@ -38,6 +38,8 @@ LADDER_S: Final = (120.0, 300.0, 600.0, 1200.0, 3600.0)
 """2, 5, 10, 20, 60 minutes."""
 JITTER: Final = 0.25
 SHORT_WINDOW_S: Final = 60.0
+FAR_RESET: Final = timedelta(hours=1)
+"""A deadline further away than this is not believed blindly: it may be asked about before (R-CIR-6)."""
 MAX_PROBE: Final = timedelta(minutes=10)
 """How long one probe may renew its lease in all (R-CIR-8)."""
 

@@ -58,8 +58,6 @@ class Chooser:
         self._engine, self._source, self._tell, self._ledger = engine, work, tell, ledger
         self._reports = reports
         """The attempts of the turn so far; they grow while it is driven."""
-        self.early = False
-        """A person asked: the next choice may probe before its time (R-ENG-6)."""
         self.selection: Selection | None = None
         self.rejected: tuple[Rejected, ...] = ()
 
@@ -87,16 +85,18 @@ class Chooser:
         return work, survey(self._engine, work.candidates, work.cwd)
 
     async def _inputs(self, work: Work, found: Field, round_: Round) -> SelectionInputs:
-        # a concrete profile is what the caller asked for: health does not keep it from its first try (R-CIR-8)
-        first = not self._reports and work.kind is ProfileKind.CONCRETE
-        health = _NO_HEALTH if first else await in_thread(self._engine.store.circuit_view, found.keys)
+        # A concrete profile is what was asked for: health does not keep it from its try (R-CIR-8). A call of one ends with its
+        # first failure, and then says when another is worth it.
+        route = self._ledger.route
+        asked = work.kind is ProfileKind.CONCRETE and (route.kind == "session" or not self._reports)
+        health = _NO_HEALTH if asked else await in_thread(self._engine.store.circuit_view, found.keys)
         return SelectionInputs.of(
             found.views,
             health,
             round=round_,
-            pinned=self._ledger.route.pinned_profile_id,
+            pinned=route.pinned_profile_id,
             now=self._engine.clock.now(),
-            early_probe=self.early,
+            early_probe=route.probe_early,
         )
 
     def _walk(self, inputs: SelectionInputs) -> Selection:
@@ -107,7 +107,6 @@ class Chooser:
     async def _nobody(self, selection: Selection, inputs: SelectionInputs) -> None:
         for rejected in self.rejected:
             self._tell(CandidateSkipped(rejected))
-        self.early = False
         transition = self._ledger.step(selection.trigger, Facts(deadline=self._spread(selection)))
         await self._ledger.commit(
             transition, decision=decision_of(inputs, selection), waits_for=waits_for(inputs, transition.after)
@@ -158,13 +157,14 @@ class Chooser:
         """
         work, prepared = await self._current()
         if prepared is None:
-            await self._ledger.commit(self._ledger.step(Trigger.CANDIDATE_REMOVED, Facts()), action=action)
+            gone = self._ledger.step(Trigger.CANDIDATE_REMOVED, Facts())
+            await self._ledger.commit(gone, action=action, circuits=await self._ledger.hand_backs())
             return None
         attempt_id = self._engine.ids.new("attempt:")
         facts = Facts(attempt_id=attempt_id, profile_id=prepared.profile.id, prompt=prompt)
         transition = self._ledger.step(trigger, facts)
         if transition.after.state is State.ACTION_REQUIRED:
-            await self._ledger.commit(transition, action=action)
+            await self._ledger.commit(transition, action=action, circuits=await self._ledger.hand_backs())
             return None
         record = new_record(self._engine, transition.after, attempt_id, prepared, ordinal=self._ledger.next_ordinal)
         claim = Claimed(record, prepared, _no_lease(self._engine, transition.after))
@@ -179,7 +179,9 @@ class Chooser:
 
     async def _refused(self, refused: NotAdmitted) -> None:
         again = next_try(self._ledger.route, refused.until, self._engine.ids.uniform())
-        await self._ledger.commit(self._ledger.step(Trigger.DUE_NOT_ADMITTED, Facts(deadline=again)))
+        transition = self._ledger.step(Trigger.DUE_NOT_ADMITTED, Facts(deadline=again))
+        back = () if transition.after.state is self._ledger.route.state else await self._ledger.hand_backs()
+        await self._ledger.commit(transition, circuits=back)
 
     async def redo(self, lost: AttemptRecord) -> Claimed | None:
         """Start what a dead owner had claimed and provably not started: same generation, next attempt (R-DUR-3)."""
@@ -266,7 +268,8 @@ class Chooser:
         """Commit the attempt with the leases it needs; return it with those it got."""
         token, admit = claim.lease.token, None
         if kind is ProfileKind.DYNAMIC:
-            admit = Admit(claim.record.resource_keys, token, self._engine.owner_id, PROBE_LEASE_S, early=self.early)
+            early = transition.after.probe_early
+            admit = Admit(claim.record.resource_keys, token, self._engine.owner_id, PROBE_LEASE_S, early=early)
         committed = await self._ledger.commit(
             transition,
             selection=selection,
@@ -276,7 +279,6 @@ class Chooser:
             decision=decision,
             action=action,
         )
-        self.early = False
         return replace(claim, lease=replace(claim.lease, held=frozenset(k.key for k in committed.leased)))
 
     def _began(self, claimed: Claimed) -> Claimed:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Final
 
 import anyio
@@ -42,7 +43,7 @@ from kandev_routing_sdk.evidence.updates import (
     ToolCall,
     ToolResult,
 )
-from kandev_routing_sdk.records import ActionRecord, AttemptRecord, CircuitHandedBack
+from kandev_routing_sdk.records import ActionRecord, AttemptRecord, CircuitHandedBack, Claim
 from kandev_routing_sdk.results import (
     AgentSaid,
     AttemptEnded,
@@ -55,6 +56,7 @@ from kandev_routing_sdk.route.guards import matching
 from kandev_routing_sdk.route.model import Reason, Route, State, Trigger
 from kandev_routing_sdk.route.select import Selection
 from kandev_routing_sdk.route.step import Transition, begin, trigger_for
+from kandev_routing_sdk.route.table import ATTEMPT_CAP
 from kandev_routing_sdk.types import AttemptOutcome, DispatchMark
 
 _ANSWERS: Final = (TextDelta, ThinkingDelta, ToolCall, ToolResult)
@@ -71,7 +73,7 @@ class Drive:
         self._tell = tell
         self._prompt_text = prompt
         """A call's; a session's is parked with its route."""
-        self._woken = False
+        self._why: Claim | None = None
         self._ledger = Ledger(engine, tell, owner_id)
         self._attempt: Attempt | None = None
         self._answered = anyio.Event()
@@ -129,11 +131,11 @@ class Drive:
         )
         await self._ledger.commit(begun)
 
-    async def adopt(self, route: Route, *, woken: bool = False) -> None:
-        """Go on with a stored session that is ours now. ``woken``: what it waits for may be over."""
-        attempts = await in_thread(self._engine.store.attempts, route.session_id)
-        self._ledger.adopt(route, len(attempts))
-        self._woken = woken
+    async def adopt(self, route: Route, why: Claim | None = None) -> None:
+        """Go on with a stored session. ``why``: what it was claimed for, if it was; it is ours then."""
+        attempts = await in_thread(self._engine.store.attempts, route.session_id, newest=ATTEMPT_CAP)
+        self._ledger.adopt(route, attempts[-1] if attempts else None)
+        self._why = why
         self.reports[:] = [
             report_of(a) for a in attempts if a.prompt_number == route.prompt_number and a.mark is DispatchMark.SETTLED
         ]
@@ -142,7 +144,7 @@ class Drive:
         """Go on until the route waits for a deadline or a person, or its turn is done. Waits inside a policy are the caller's."""
         async with alongside(self._book_answers()):
             while (go_on := self._next()) is not None:
-                self._woken = False  # what it was woken for comes first, and nothing after it
+                self._why = None  # what it was claimed for comes first, and nothing after it
                 await go_on()
         return self.route
 
@@ -156,9 +158,8 @@ class Drive:
         # the commit in whose middle the caller was cancelled was made: read again what is true
         if not self._ledger.begun or (await self._ledger.reload()).state is State.STOPPED:
             return
-        rows = await in_thread(self._engine.store.attempts, self.route.session_id)
+        unsettled = await self._recovery.unsettled()
         transition = self._ledger.step(Trigger.STOP_SESSION, Facts(reason=Reason.CANCELLED))
-        unsettled = next((row for row in rows if row.mark is not DispatchMark.SETTLED), None)
         live = self._attempt
         if unsettled is None:
             await self._ledger.commit(transition, circuits=self._hand_backs())
@@ -179,8 +180,7 @@ class Drive:
         if await self._requests.leave_candidate():
             async with alongside(self.keep_owner()):
                 await self.run()
-        if self.route.parked_prompt is None:
-            self.reports.clear()  # a turn of its own
+        self.reports.clear()  # of an earlier prompt: what they may have done, the route knows
         self._claimed = await self._requests.ask(text)
 
     async def switch_flag(self, *, on: bool) -> None:
@@ -194,6 +194,8 @@ class Drive:
     async def hand_on(self) -> None:
         """Leave what was just committed to whoever comes first, at once; nothing was started for it here."""
         await self._recovery.finish_stop()
+        if self._claimed is not None:
+            await self._ledger.disown(self._claimed.record)
         await self._ledger.hand_on()
 
     async def end(self) -> None:
@@ -208,7 +210,7 @@ class Drive:
     async def relinquish(self) -> None:
         """End the agent and leave the session to others. Call it shielded."""
         await self._end_agent()
-        await self._recovery.leave(self._attempt)
+        await self._recovery.leave(self._claimed, self._attempt)
 
     async def stop(self) -> None:
         """Close the route for good (R-UTL-4)."""
@@ -234,8 +236,8 @@ class Drive:
                 return self._take_over if route.turn_running else self._enforce
             case State.RETRY_WAIT | State.WAITING_FOR_RESET if self._is_due():
                 return self._try_again
-            case _ if self._woken:
-                return self._reconsider
+            case _ if self._why is not None:
+                return partial(self._reconsider, self._why)
             case _:
                 return None
 
@@ -253,9 +255,12 @@ class Drive:
         """Nothing of the attempt lives here: its owner died, or a person asked for it elsewhere."""
         self._claimed = await self._recovery.take_over(self._claimed)
 
-    async def _reconsider(self) -> None:
+    async def _reconsider(self, why: Claim) -> None:
+        """The session rests: what it was claimed for may be what it waits for."""
         route = self.route
-        if route.state is State.WAITING:
+        if why is Claim.LOST:  # nobody was at it: its settings changed
+            await self._requests.settings_changed()
+        elif route.state is State.WAITING:
             await self._chooser.reconsider()
         elif route.state is State.WAITING_FOR_RESET:
             self._claimed = await self._chooser.try_again(Trigger.RECOVERED_EARLY)

@@ -45,6 +45,10 @@ class Engine:
     dynamic_enabled: bool
     host_scope: str | None = None
 
+    def new_owner(self) -> str:
+        """Return an owner of sessions: one for each drive, so that no two in this process take each other's work for theirs."""
+        return f"{self.executor_namespace}/{self.ids.new('owner:')}"
+
 
 @dataclass(frozen=True, slots=True)
 class Work:

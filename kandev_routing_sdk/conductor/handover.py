@@ -14,11 +14,20 @@ from kandev_routing_sdk.route.model import Route
 def note_for(route: Route, reports: Sequence[AttemptReport], cleaner: Sanitiser) -> str | None:
     """Return the note that rides on the next prompt; None for the first agent of a session.
 
-    ``reports``: the attempts of this turn. In a later turn a fresh agent is told that there was work before it.
+    ``reports``: the attempts for this prompt. For a later prompt a fresh agent is told that there was work before it, and what an
+    earlier one may have done that nobody saw the end of: with a new message nothing of that is over (R-SAFE-4).
     """
     if not reports:
-        earlier = route.prompt_number > 1 and route.execution_profile_id is not None
-        return render_note(ContinuationPackage(), clean=cleaner.text) if earlier else None
+        if route.prompt_number <= 1 or route.execution_profile_id is None:
+            return None
+        failed = route.classification
+        before = ContinuationPackage(
+            from_profile=route.execution_profile_id if route.potentially_effectful else "",
+            failure_code=failed.code if failed else None,
+            failure_class=failed.error_class if failed else None,
+            potentially_effectful=route.potentially_effectful,
+        )
+        return render_note(before, clean=cleaner.text)
     last = reports[-1]
     happened = any(effect_refusal(r.effects) is not None for r in reports)
     package = ContinuationPackage(

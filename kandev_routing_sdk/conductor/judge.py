@@ -10,6 +10,7 @@ from typing import Final
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.circuits import (
+    FAR_RESET,
     ArmedRetry,
     FailureFact,
     ResourceIdentity,
@@ -101,13 +102,8 @@ class Standing:
     resume_guarantee: bool = False
 
 
-def judge_failure(
-    catalogue: Catalogue, report: TurnReport, standing: Standing, *, uniform: float, now: datetime
-) -> Verdict:
-    """Classify, decide, and work out what it means for shared health: nothing, if the evidence is another attempt's (R-EVI-4).
-
-    ``uniform``: jitter in [0, 1), made by the caller (pure code makes no randomness).
-    """
+def judge_failure(catalogue: Catalogue, report: TurnReport, standing: Standing, *, now: datetime) -> Verdict:
+    """Classify and decide. What it means for shared health is :func:`book_failure`'s to say, once the step is known."""
     classification = catalogue.classify(report.evidence, sanitised=True)
     stale = staleness(report.evidence, standing.correlation) is not None
     inputs = PolicyInputs(
@@ -126,13 +122,31 @@ def judge_failure(
         automatic=automatic,
         classification=classification,
         decision=decision,
-        circuits=_handed_back(standing.keys, standing.lease)
-        if stale
-        else _bookings(
-            classification, decision, standing, known=not report.credential_doubted, uniform=uniform, now=now
-        ),
         inputs=inputs,
     )
+
+
+def book_failure(
+    verdict: Verdict, report: TurnReport, standing: Standing, after: Route, *, uniform: float, now: datetime
+) -> Verdict:
+    """Return ``verdict`` with what it means for shared health: nothing, if the evidence is another attempt's (R-EVI-4).
+
+    Args:
+        verdict: of :func:`judge_failure`.
+        report: the attempt's.
+        standing: what it was judged by.
+        after: where the step leads. Only a route that really waits for the same candidate arms a retry, whatever the policy said.
+        uniform: jitter in [0, 1), made by the caller (pure code makes no randomness).
+        now: aware UTC time.
+    """
+    assert verdict.inputs is not None  # noqa: S101  # a failure's verdict has them
+    assert verdict.classification is not None  # noqa: S101
+    if verdict.inputs.stale:
+        return replace(verdict, circuits=_handed_back(standing.keys, standing.lease))
+    due = after.deadline if after.state in {State.RETRY_WAIT, State.WAITING_FOR_RESET} else None
+    known = not report.credential_doubted and standing.identity.binding is not None
+    booked = _bookings(verdict.classification, due, standing, known=known, uniform=uniform, now=now)
+    return replace(verdict, circuits=booked)
 
 
 def facts_of(verdict: Verdict, report: TurnReport) -> Facts:
@@ -182,16 +196,19 @@ def _reason(report: TurnReport, classification: Classification, decision: Decisi
 
 def _bookings(
     classification: Classification,
-    decision: Decision,
+    due: datetime | None,
     standing: Standing,
     *,
     known: bool,
     uniform: float,
     now: datetime,
 ) -> tuple[CircuitChange, ...]:
-    """A failure extends its own keys and hands the others back unchanged (R-CIR-8). ``known``: the descriptor still holds."""
-    lease, due = standing.lease, decision.deadline
-    known = known and standing.identity.binding is not None
+    """A failure extends its own keys and hands the others back unchanged (R-CIR-8).
+
+    ``due``: of the owner's next try. If that is far away, its circuit may be asked before, and the try takes its lease then.
+    """
+    lease = standing.lease
+    arms = due is not None and due - now <= FAR_RESET
     failed = keys_of_failure(standing.identity, classification, descriptor_known=known)
     fact = FailureFact(
         code=classification.code,
@@ -199,7 +216,7 @@ def _bookings(
         due_at=classification.due_at(now),
         owner_delay_s=(due - now).total_seconds() if due is not None else None,
         exhausted=due is None,
-        arm=ArmedRetry(lease.token, lease.owner, due, ARMED_LEASE) if due is not None else None,
+        arm=ArmedRetry(lease.token, lease.owner, due, ARMED_LEASE) if due is not None and arms else None,
     )
     booked = {key.key for key in failed}
     return (

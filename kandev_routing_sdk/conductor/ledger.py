@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 import anyio
@@ -81,6 +82,11 @@ class Ledger:
         self._route = (await in_thread(self._engine.store.commit, commit)).route
         return self._route
 
+    async def disown(self, attempt: AttemptRecord) -> None:
+        """Note of an attempt that nothing runs for it, and that nobody here will start it: whoever comes first may (R-DUR-3)."""
+        left = replace(attempt, owner_id=None, process_group=None, process_started_at=None)
+        await in_thread(self._engine.store.mark_attempt, left)
+
     async def hand_on(self) -> None:
         """Leave a session that is ours to whoever comes first, at once."""
         if self.route.owner_id == self.owner_id:
@@ -117,11 +123,12 @@ class Ledger:
         admit: Admit | None = None,
         decision: DecisionRecord | None = None,
         action: ActionRecord | None = None,
-        waits_for: tuple[Wait, ...] = (),
+        waits_for: tuple[Wait, ...] | None = None,
         keep_owner: bool = False,
     ) -> Committed:
         """Make a step durable together with everything that belongs to it, and tell which circuits changed.
 
+        ``waits_for``: the circuits that it waits for; by default it goes on to wait for those that it did, if it stays where it is.
         ``keep_owner``: the session comes to rest, and something is still to be done for it; :meth:`rest` gives it up then.
         """
         now = transition.after.updated_at
@@ -138,7 +145,7 @@ class Ledger:
             admit=admit,
             decision=decision,
             action=action,
-            waits_for=waits_for,
+            waits_for=() if waits_for is None and not _stays(transition) else waits_for,
         )
         self._committing = True
         try:
@@ -201,6 +208,13 @@ class Ledger:
             lease_token=probe_token,
             now=now,
         )
+
+
+def _stays(transition: Transition) -> bool:
+    """Whether a route is where it was, as far as its waits are concerned: while the flag is off, it will come back."""
+    before, after = transition.before, transition.after
+    flag = before is not None and (before.prior_state is None) is not (after.prior_state is None)
+    return before is not None and (before.state is after.state or flag)
 
 
 def _told(circuit: Circuit) -> CircuitChanged:

@@ -13,7 +13,6 @@ from kandev_routing_sdk.conductor.choice import Chooser, Claimed
 from kandev_routing_sdk.conductor.claims import lost_record
 from kandev_routing_sdk.conductor.engine import Engine
 from kandev_routing_sdk.conductor.ledger import Ledger
-from kandev_routing_sdk.conductor.tasks import in_thread
 from kandev_routing_sdk.process import reap_group
 from kandev_routing_sdk.records import AttemptRecord, CircuitHandedBack
 from kandev_routing_sdk.route.facts import Facts
@@ -36,41 +35,68 @@ class Recovery:
             facts = Facts(continuation=self._chooser.note_for(claimed.prepared))
             await self._ledger.commit(self._ledger.step(Trigger.OWNER_LOST_UNDISPATCHED, facts))
             return claimed
-        lost = await self._unsettled()
-        gone = lost is not None and await self.is_gone(lost)
-        if lost is None or not gone or lost.mark is not DispatchMark.CLAIMED:
-            await self.ask_a_person(lost)
+        lost = await self.unsettled()
+        if lost is None or not await self._is_unsent(lost):
+            await self._ask_a_person(lost)
             return None
         if self._ledger.route.state in {State.STARTING, State.RETRYING}:
             return await self._chooser.redo(lost)
-        # from a running turn: back to starting with the same attempt, or on to another candidate without it
+        await self._step_back(lost)
+        return None
+
+    async def quieten(self) -> None:
+        """Bring a route whose owner is gone to where nothing runs, and start nothing."""
+        route, lost = self._ledger.route, await self.unsettled()
+        if lost is not None and await self._is_unsent(lost):
+            if route.turn_running:
+                await self._step_back(lost)
+        elif lost is not None or route.turn_running:
+            await self._ask_a_person(lost)
+
+    async def _is_unsent(self, lost: AttemptRecord) -> bool:
+        gone = await self.is_gone(lost)
+        return gone and lost.mark is DispatchMark.CLAIMED
+
+    async def _step_back(self, lost: AttemptRecord) -> None:
+        """From a running turn back to starting with the same attempt, or on to another candidate without it."""
         transition = self._ledger.step(Trigger.OWNER_LOST_UNDISPATCHED, Facts())
         left = lost_record(lost, transition.after.updated_at) if transition.after.state is State.SWITCHING else None
         await self._ledger.commit(transition, update_attempt=left)
-        return None
 
-    async def leave(self, live: Attempt | None) -> None:
-        """Give the session up for others, its agent being ended: as if this process had died, but at once and knowing more."""
+    async def leave(self, claimed: Claimed | None, live: Attempt | None) -> None:
+        """Give the session up for others, its agent being ended: as if this process had died, but at once and knowing more.
+
+        ``claimed``: what was not started here; ``live``: what was.
+        """
         engine, route = self._engine, await self._ledger.reload()
-        if route.owner_id != engine.owner_id:
+        if route.owner_id != self._ledger.owner_id:
             return
-        lost = await self._unsettled()
-        if lost is None or lost.mark is DispatchMark.CLAIMED:
-            await in_thread(engine.store.release, route.session_id, owner_id=engine.owner_id, at=engine.clock.now())
+        lost = await self.unsettled()
+        if lost is None:
+            await self._ledger.hand_on()
             return
-        if live is not None and live.record.attempt_id == lost.attempt_id:
+        if live is not None and live.record.attempt_id != lost.attempt_id:
+            live = None
+        if lost.mark is DispatchMark.CLAIMED:
+            unstarted = claimed is not None and claimed.record.attempt_id == lost.attempt_id
+            if unstarted or (live is not None and live.downstream.reaped):
+                await self._ledger.disown(lost)
+            await self._ledger.hand_on()
+            return
+        if live is not None:
             report = live.turn.report(engine.clock.now())
             lost = replace(lost, effects=report.effects, evidence=report.evidence)
-        await self.ask_a_person(lost)
+        await self._ask_a_person(lost)
 
     async def finish_stop(self) -> None:
         """End the agent of a stopped session that still has an owner: whoever stopped it died before that was done (R-CON-11)."""
         route = self._ledger.route
-        if route.state is State.STOPPED and route.kind == "session" and route.owner_id == self._engine.owner_id:
-            for attempt in (await in_thread(self._engine.store.attempts, route.session_id))[-1:]:
-                await self.is_gone(attempt)
+        if route.state is State.STOPPED and route.kind == "session" and route.owner_id == self._ledger.owner_id:
+            last = await self._ledger.last_attempt()
+            if last is not None:
+                await self.is_gone(last)
 
-    async def ask_a_person(self, lost: AttemptRecord | None) -> None:
+    async def _ask_a_person(self, lost: AttemptRecord | None) -> None:
         """The prompt may have had effects: nothing goes on by itself. The leases of the attempt go back unchanged."""
         transition = self._ledger.step(Trigger.OWNER_LOST_AMBIGUOUS, Facts())
         if lost is None:
@@ -87,13 +113,16 @@ class Recovery:
         """End what the attempt left running; whether nothing of it can act any more, as far as this machine can know (R-CON-11)."""
         return await end_left(self._engine, lost)
 
-    async def _unsettled(self) -> AttemptRecord | None:
-        rows = await in_thread(self._engine.store.attempts, self._ledger.route.session_id)
-        return next((row for row in reversed(rows) if row.mark is not DispatchMark.SETTLED), None)
+    async def unsettled(self) -> AttemptRecord | None:
+        """Return the attempt that is not settled, if there is one: it can only be the last."""
+        last = await self._ledger.last_attempt()
+        return None if last is None or last.mark is DispatchMark.SETTLED else last
 
 
 async def end_left(engine: Engine, lost: AttemptRecord) -> bool:
     """End what an attempt of a dead owner left running; whether nothing of it can act any more, as far as this machine can know."""
+    if lost.owner_id is None and lost.process_group is None:
+        return True  # claimed for whoever comes first, or left by an owner that saw its agent end
     if lost.owner_id is None or not lost.owner_id.startswith(f"{engine.executor_namespace}/"):
         return False  # another machine's processes cannot be seen from here
     return await reap_group(lost.process_group, lost.process_started_at or lost.created_at, lost.attempt_id)

@@ -8,8 +8,7 @@ from kandev_routing_sdk.conductor.choice import Chooser, Claimed
 from kandev_routing_sdk.conductor.engine import Engine
 from kandev_routing_sdk.conductor.ledger import Ledger
 from kandev_routing_sdk.conductor.recovery import Recovery
-from kandev_routing_sdk.conductor.tasks import in_thread
-from kandev_routing_sdk.records import ActionRecord, AttemptRecord, CircuitHandedBack
+from kandev_routing_sdk.records import ActionRecord
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.guards import leaves_by_itself, matching
 from kandev_routing_sdk.route.model import State, Trigger
@@ -26,11 +25,10 @@ class Requests:
 
     async def act(self, action: Trigger, record: ActionRecord | None) -> Claimed | None:
         """Carry out an action; return what it claimed, if it did."""
-        self._chooser.early = action is Trigger.RETRY_NOW
         if action is Trigger.RETRY_NOW and self._ledger.route.state in _SAME_CANDIDATE:
             return await self._chooser.try_again(action, action=record)
         transition = self._ledger.step(action, Facts())
-        await self._ledger.commit(transition, action=record, circuits=await self._hand_backs())
+        await self._ledger.commit(transition, action=record, circuits=await self._ledger.hand_backs())
         return None
 
     async def ask(self, text: str) -> Claimed | None:
@@ -45,14 +43,15 @@ class Requests:
         resting = self._ledger.route.state in {State.ACTIVE, *_SAME_CANDIDATE} and not self._ledger.route.turn_running
         if not resting or await self._chooser.has_current():
             return False
-        await self._ledger.commit(self._ledger.step(Trigger.CANDIDATE_REMOVED, Facts()))
+        gone = self._ledger.step(Trigger.CANDIDATE_REMOVED, Facts())
+        await self._ledger.commit(gone, circuits=await self._ledger.hand_backs())
         return True
 
     async def end(self) -> None:
         """Stop the session for good, from any state; what still runs for it on this machine is ended (R-CON-11)."""
         if self._ledger.route.state is State.STOPPED:
             return
-        running = await self._last(unsettled=True)
+        running = await self._recovery.unsettled()
         transition = self._ledger.step(Trigger.STOP_SESSION, Facts())
         settled = None
         if running is not None:
@@ -62,7 +61,7 @@ class Requests:
                 outcome=AttemptOutcome.CANCELLED,
                 settled_at=transition.after.updated_at,
             )
-        back = await self._hand_backs()
+        back = await self._ledger.hand_backs()
         # owned until its agent is gone: if this process dies before, whoever finds the session lost ends it
         await self._ledger.commit(transition, update_attempt=settled, circuits=back, keep_owner=running is not None)
         if running is not None:
@@ -72,11 +71,11 @@ class Requests:
     async def switch_flag(self, *, on: bool) -> None:
         """Stop at the feature flag, keeping where the session was, or go back there (R-RES-4)."""
         trigger = Trigger.FLAG_ON if on else Trigger.FLAG_OFF
-        if matching(self._ledger.route, trigger, Facts()) is None:
+        is_on = self._ledger.route.prior_state is None
+        if is_on is on or matching(self._ledger.route, trigger, Facts()) is None:
             return
-        running = await self._last(unsettled=True)
-        if not on and running is not None:
-            await self._recovery.is_gone(running)
+        if not on:
+            await self._recovery.quieten()
         await self._ledger.commit(self._ledger.step(trigger, Facts()))
         route = self._ledger.route
         chooses = route.state is State.WAITING or (route.state is State.ACTION_REQUIRED and leaves_by_itself(route))
@@ -90,16 +89,3 @@ class Requests:
             return False
         await self._ledger.commit(self._ledger.step(Trigger.SETTINGS_CHANGED, Facts()))
         return True
-
-    async def _hand_backs(self) -> tuple[CircuitHandedBack, ...]:
-        """The lease of a retry that will not come must not keep its circuit's probe from others."""
-        last = await self._last(unsettled=False)
-        if last is None or last.lease_token is None:
-            return ()
-        return tuple(CircuitHandedBack(key, last.lease_token) for key in last.resource_keys)
-
-    async def _last(self, *, unsettled: bool) -> AttemptRecord | None:
-        rows = await in_thread(self._engine.store.attempts, self._ledger.route.session_id)
-        if not rows or (unsettled and rows[-1].mark is DispatchMark.SETTLED):
-            return None
-        return rows[-1]

@@ -53,6 +53,8 @@ class Write(StrEnum):
     SKIP_CURRENT_ONCE = "skip_current_once"
     PIN_CURRENT = "pin_current"
     CLEAR_PIN = "clear_pin"
+    """What a person asked of the next try is over: whom, and how early."""
+    PROBE_EARLY = "probe_early"
     RECORD_FAILURE = "record_failure"
     USE_RETRY = "use_retry"
     USE_RESET_WAIT = "use_reset_wait"

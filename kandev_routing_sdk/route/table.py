@@ -215,7 +215,7 @@ def _reroute_pending() -> _Rows:
 def _timed() -> _Rows:
     """``retry_wait`` and ``waiting_for_reset``."""
     again = (W.CLEAR_DEADLINE, W.NEW_ATTEMPT)
-    by_hand = (W.RENEW_CAP, W.USE_RETRY, *again)
+    by_hand = (W.RENEW_CAP, W.USE_RETRY, W.PROBE_EARLY, *again)
     next_turn = (W.NEW_CYCLE, W.PARK_PROMPT, *again)
     return {
         T.DUE: (
@@ -257,7 +257,7 @@ def _waiting() -> _Rows:
         T.DUE_NOT_ADMITTED: (Row(Goes.NOWHERE, None, (G.NEW_DEADLINE,), (W.SET_DEADLINE,), rearm, (K.ROUTE_WAITING,)),),
         T.SETTINGS_CHANGED: (_reselect(R.SETTINGS_CHANGED),),
         T.NO_RECOVERY_LEFT: (_person(R.NO_ELIGIBLE_CANDIDATE),),
-        T.RETRY_NOW: (_reselect(R.USER_ACTION, W.RENEW_CAP),),
+        T.RETRY_NOW: (_reselect(R.USER_ACTION, W.RENEW_CAP, W.PROBE_EARLY),),
         T.SKIP_NOW: (_reselect(R.USER_ACTION, W.RENEW_CAP, W.SKIP_CURRENT_ONCE),),
         T.CANCEL_WAIT: (_person(R.USER_ACTION),),
         T.PROMPT: (_reselect(R.USER_ACTION, W.NEW_CYCLE, W.PARK_PROMPT),),
@@ -271,7 +271,7 @@ def _action_required() -> _Rows:
     marked = (W.MARK_EFFECTFUL,)
     return {
         T.SETTINGS_CHANGED: (_reselect(R.SETTINGS_CHANGED, when=(*on, G.LEAVES_BY_ITSELF)),),
-        T.RETRY_NOW: (_reselect(R.USER_ACTION, W.RENEW_CAP, W.PIN_CURRENT, when=on),),
+        T.RETRY_NOW: (_reselect(R.USER_ACTION, W.RENEW_CAP, W.PIN_CURRENT, W.PROBE_EARLY, when=on),),
         T.SKIP_NOW: (_switch(R.USER_ACTION, when=on, writes=skip),),
         T.CANCEL_WAIT: (Row(Goes.NOWHERE, when=on),),
         # What the unsafe attempts of the turn may have done stays marked: the next agent is told (R-SAFE-4).

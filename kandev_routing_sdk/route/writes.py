@@ -117,7 +117,7 @@ def _pin_current(route: Route, _move: Move) -> Route:
 
 
 def _record_failure(route: Route, move: Move) -> Route:
-    return _with(route, decision=move.facts.decision, classification=move.facts.classification)
+    return _with(route, decision=move.facts.decision, classification=move.facts.classification, probe_early=False)
 
 
 def _visit(route: Route, visit: Visit) -> Route:
@@ -186,7 +186,8 @@ _WRITES: Final[Mapping[Write, Callable[[Route, Move], Route]]] = MappingProxyTyp
         Write.EXCLUDE_CURRENT: _exclude_current,
         Write.SKIP_CURRENT_ONCE: _skip_current_once,
         Write.PIN_CURRENT: _pin_current,
-        Write.CLEAR_PIN: _set(pinned_profile_id=None),
+        Write.CLEAR_PIN: _set(pinned_profile_id=None, probe_early=False),
+        Write.PROBE_EARLY: _set(probe_early=True),
         Write.RECORD_FAILURE: _record_failure,
         Write.USE_RETRY: _use_retry,
         Write.USE_RESET_WAIT: _use_reset_wait,
@@ -195,7 +196,7 @@ _WRITES: Final[Mapping[Write, Callable[[Route, Move], Route]]] = MappingProxyTyp
         Write.MARK_EFFECTFUL: _set(potentially_effectful=True),
         Write.MARK_UNLESS_CLEAN: _mark_unless_clean,
         Write.RENEW_CAP: _set(attempts_in_turn=0),
-        Write.START_TURN: _set(turn_running=True),
+        Write.START_TURN: _set(turn_running=True, probe_early=False),
         Write.END_TURN: _set(turn_running=False),
         Write.BIND_SESSION: _bind_session,
         Write.REMEMBER_REMOVAL: _set(removal_pending=True),

@@ -146,7 +146,7 @@ class Worker:
                 engine.store.claim,
                 why,
                 now=now,
-                owner_id=engine.owner_id,
+                owner_id=engine.new_owner(),
                 until=now + timedelta(seconds=OWNER_LEASE_S),
                 limit=room,
             )
@@ -167,7 +167,7 @@ class Worker:
             if not self._engine.dynamic_enabled and is_dynamic(self._engine, route):
                 await switch_flag(self._engine, route)
             else:
-                await go_on(self._engine, route, self._tell(route.session_id), woken=why is not Claim.LOST)
+                await go_on(self._engine, route, self._tell(route.session_id), why)
             self.report.settled += 1
         except PreconditionFailed as moved:
             self.report.given_up += 1

@@ -14,6 +14,7 @@ from kandev_routing_sdk.conductor import Drive, Engine, Ledger, Tell, Work, Work
 from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S
 from kandev_routing_sdk.errors import ProfileNotFound, ProfileUnusable, RoutingError, UsageError
 from kandev_routing_sdk.profiles import DynamicProfile
+from kandev_routing_sdk.records import Claim
 from kandev_routing_sdk.resolver import resolve
 from kandev_routing_sdk.route.model import Route
 from kandev_routing_sdk.route.step import begin
@@ -62,7 +63,7 @@ async def begin_session(engine: Engine, order: Order, *, here: bool) -> Route:
     resolution = resolve(
         engine.profiles, order.profile_id, dynamic_enabled=engine.dynamic_enabled, scope=engine.host_scope
     )
-    now = engine.clock.now()
+    now, ledger = engine.clock.now(), Ledger(engine, _silent)
     begun = begin(
         engine.ids.new("session:"),
         order.profile_id,
@@ -70,20 +71,20 @@ async def begin_session(engine: Engine, order: Order, *, here: bool) -> Route:
         prompt=order.prompt,
         profile_version=resolution.profile.version,
         cwd=str(order.cwd.absolute()),
-        owner_id=engine.owner_id,
+        owner_id=ledger.owner_id,
         owner_until=now + timedelta(seconds=OWNER_LEASE_S if here else 0),
     )
-    return await Ledger(engine, _silent).begin(begun)
+    return await ledger.begin(begun)
 
 
-async def go_on(engine: Engine, route: Route, tell: Tell, *, woken: bool = False) -> Route:
-    """Drive a session that is ours until it rests, and return where.
+async def go_on(engine: Engine, route: Route, tell: Tell, why: Claim | None = None) -> Route:
+    """Drive a session that is ours until it rests, and return where. ``why``: what it was claimed for.
 
     Raises :class:`~kandev_routing_sdk.errors.StaleRevision` when somebody else moved it meanwhile, and other errors of the store;
     the agent is ended then, and the session left to others.
     """
-    drive = Drive(engine, source_of(engine, route), tell)
-    await drive.adopt(route, woken=woken)
+    drive = Drive(engine, source_of(engine, route), tell, owner_id=route.owner_id)
+    await drive.adopt(route, why)
     return await keep_going(drive)
 
 
@@ -102,7 +103,7 @@ async def keep_going(drive: Drive) -> Route:
 
 async def switch_flag(engine: Engine, route: Route) -> None:
     """Bring a stored session in line with the feature flag (R-RES-4). Raises StaleRevision when somebody else moved it."""
-    drive = Drive(engine, source_of(engine, route), _silent)
+    drive = Drive(engine, source_of(engine, route), _silent, owner_id=route.owner_id)
     await drive.adopt(route)
     await drive.switch_flag(on=engine.dynamic_enabled)
     await drive.hand_on()

@@ -31,7 +31,6 @@ _BORN_WITH: Final = (
     "resource_keys",
     "catalogue_version",
     "created_at",
-    "owner_id",
 )
 """Never change: what was launched, for whom, and to whom its health is booked (R-CIR-5)."""
 
@@ -47,9 +46,11 @@ _UPDATE: Final = update(ATTEMPTS, *_UNSETTLED, without=_BORN_WITH)
 _MARK: Final = (
     sa.update(ATTEMPTS)
     .where(*_UNSETTLED)
-    .values({name: sa.bindparam(name) for name in ("mark", "process_group", "process_started_at")})
+    .values({name: sa.bindparam(name) for name in ("mark", "owner_id", "process_group", "process_started_at")})
 )
-_OF_SESSION: Final = sa.select(ATTEMPTS).where(_A.session_id == where("session_id")).order_by(_A.ordinal)
+_OF_SESSION: Final = sa.select(ATTEMPTS).where(_A.session_id == where("session_id"))
+_ALL: Final = _OF_SESSION.order_by(_A.ordinal)
+_NEWEST: Final = _OF_SESSION.order_by(_A.ordinal.desc()).limit(where("limit"))
 
 
 def add(tx: Transaction, attempt: AttemptRecord) -> None:
@@ -69,7 +70,7 @@ def rewrite(tx: Transaction, attempt: AttemptRecord, *, revision: int) -> None:
 
 
 def mark(tx: Transaction, attempt: AttemptRecord) -> None:
-    """Move mark and process group forward.
+    """Move the mark forward; note who is at it, and its process group.
 
     Raises:
         StaleRevision: it is settled, or its mark would go back. ``expected`` is the attempt's generation.
@@ -81,6 +82,7 @@ def mark(tx: Transaction, attempt: AttemptRecord) -> None:
         )
     values = {
         "mark": attempt.mark.value,
+        "owner_id": attempt.owner_id,
         "process_group": attempt.process_group,
         "process_started_at": codec.to_micros_or_none(attempt.process_started_at),
     }
@@ -88,9 +90,12 @@ def mark(tx: Transaction, attempt: AttemptRecord) -> None:
         raise StaleRevision(attempt.session_id, attempt.generation)
 
 
-def of_session(tx: Transaction, session_id: str) -> list[AttemptRecord]:
-    """Return a session's attempts, in order."""
-    rows = tx.rows(_OF_SESSION, {"where_session_id": session_id})
+def of_session(tx: Transaction, session_id: str, newest: int | None = None) -> list[AttemptRecord]:
+    """Return a session's attempts, in order, or only so many of the newest."""
+    if newest is None:
+        rows = tx.rows(_ALL, {"where_session_id": session_id})
+    else:
+        rows = tx.rows(_NEWEST, {"where_session_id": session_id, "where_limit": newest})[::-1]
     return [codec.decode_attempt(values) for values in by_name(_COLUMNS, rows)]
 
 

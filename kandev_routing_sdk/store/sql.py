@@ -118,9 +118,9 @@ class SqlStore:
         """Return routes, newest first, from behind ``before`` on."""
         return self._database.read(lambda tx: routes.newest(tx, states, before, limit))
 
-    def attempts(self, session_id: str) -> list[AttemptRecord]:
-        """Return all attempts of a session in order."""
-        return self._database.read(lambda tx: attempts.of_session(tx, session_id))
+    def attempts(self, session_id: str, *, newest: int | None = None) -> list[AttemptRecord]:
+        """Return all attempts of a session in order, or only so many of the newest."""
+        return self._database.read(lambda tx: attempts.of_session(tx, session_id, newest))
 
     def past_attempts(
         self, query: AttemptQuery, *, after: PastAttempt | None = None, limit: int = 200

@@ -131,8 +131,10 @@ def release(tx: Transaction, session_id: str, *, owner_id: str, at: datetime | N
     return tx.run(_RELEASE, values) == 1
 
 
-def wait_for(tx: Transaction, before: Route | None, session_id: str, waits: Sequence[Wait]) -> None:
-    """Let the session wait for these circuits, and for no others any more."""
+def wait_for(tx: Transaction, before: Route | None, session_id: str, waits: Sequence[Wait] | None) -> None:
+    """Let the session wait for these circuits, and for no others any more; None leaves it as it is."""
+    if waits is None:
+        return
     if before is not None and before.state in HOLDS_WAITS:
         tx.run(_FORGET, {"where_session_id": session_id})
     for wait in waits:
