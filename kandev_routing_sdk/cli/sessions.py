@@ -180,7 +180,8 @@ def _event_document(event: EventRecord) -> dict[str, Any]:
 def _event_line(event: EventRecord) -> str:
     from kandev_routing_sdk.cli.snapshots import written
 
-    facts = ", ".join(f"{name.replace('_', ' ')} {_fact(value)}" for name, value in event.params.items() if value not in (None, [], {}))
+    told = {name: value for name, value in event.params.items() if value not in (None, [], {})}
+    facts = ", ".join(f"{name.replace('_', ' ')} {_fact(value)}" for name, value in told.items())
     line = f"{written(event.at)}  {event.kind.value} ({event.reason.value}), generation {event.generation}"
     return one_line(f"{line}{f': {facts}' if facts else ''}", 500)
 

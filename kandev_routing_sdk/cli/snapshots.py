@@ -117,7 +117,10 @@ def _facts(snapshot: Snapshot, now: datetime) -> Iterator[tuple[str, str]]:
     if snapshot.has_prompt and not snapshot.turn_running:
         yield "prompt", "was not answered" if snapshot.state == "stopped" else "kept until it is answered"
     if snapshot.potentially_effectful:
-        yield "effects", "an attempt of this turn may have done something: look at it first; nothing is repeated by itself"
+        yield (
+            "effects",
+            "an attempt of this turn may have done something: look at it first; nothing is repeated by itself",
+        )
     advice = _advice(snapshot)
     if advice:
         yield "advice", advice

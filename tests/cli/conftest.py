@@ -7,12 +7,25 @@ from pathlib import Path
 import pytest
 
 from kandev_routing_sdk.cli import main
+from kandev_routing_sdk.router import load_rules
 from tests.cli._world import Ran, World
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
     return World(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def installed_rules() -> object:
+    """What every command would read anew: the installed adapters and their rules."""
+    return load_rules()
+
+
+@pytest.fixture
+def one_catalogue(installed_rules: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of many commands in one process: reading the rules costs each of them more than all the rest."""
+    monkeypatch.setattr("kandev_routing_sdk.router.load_rules", lambda *_, **__: installed_rules)
 
 
 @pytest.fixture
