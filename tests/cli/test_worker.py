@@ -6,7 +6,8 @@ import json
 import re
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -27,6 +28,18 @@ def snapshot(here: Callable[..., Ran], session: str) -> Any:
     return here("sessions", "show", session, "--json").document["session"]
 
 
+@contextmanager
+def working(world: World, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A worker of its own, which does not outlive a test that fails."""
+    process = world.start("worker", *arguments)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
 def ended(process: subprocess.Popen[str]) -> Ran:
     out, err = process.communicate(timeout=60)
     ran = Ran(process.returncode, out, err)
@@ -43,11 +56,11 @@ def test_told_to_stop_it_lets_a_running_turn_end(
     agent = world.agent("sol", ScriptBuilder().sleep(1.0).say("done"))
     world.configure()
     session = begin(here)
-    process = world.start("worker", "--poll", "0.1")
-    wait_for(lambda: len(agent.prompts) == 1)
-    process.send_signal(number)
-    late = begin(here)
-    ran = ended(process)
+    with working(world, "--poll", "0.1") as process:
+        wait_for(lambda: len(agent.prompts) == 1)
+        process.send_signal(number)
+        late = begin(here)
+        ran = ended(process)
     assert 0 == ran.code, ran
     assert "worker: 1 taken, 1 came to rest, 0 left to others, 0 resources asked\n" == ran.out
     assert f"{signal.Signals(number).name}: taking nothing new; running turns have 30 s" in ran.err
@@ -60,14 +73,14 @@ def test_told_twice_it_ends_the_agents_and_nothing_is_repeated(world: World, her
     agent = world.agent("sol", ScriptBuilder().child(own_session=True).hang(deaf=True), ScriptBuilder().say("again"))
     world.configure()
     session = begin(here)
-    process = world.start("worker", "--poll", "0.1", "--json")
-    wait_for(lambda: bool(agent.prompts and agent.children))
-    process.send_signal(signal.SIGTERM)
-    assert process.stderr is not None
-    while "taking nothing new" not in process.stderr.readline():
-        pass
-    process.send_signal(signal.SIGTERM)
-    ran = ended(process)
+    with working(world, "--poll", "0.1", "--json") as process:
+        wait_for(lambda: bool(agent.prompts and agent.children))
+        process.send_signal(signal.SIGTERM)
+        assert process.stderr is not None
+        while "taking nothing new" not in process.stderr.readline():
+            pass
+        process.send_signal(signal.SIGTERM)
+        ran = ended(process)
     assert (143, 143, 1, 0) == (
         ran.code,
         ran.document["exit_code"],
@@ -84,10 +97,10 @@ def test_without_grace_the_first_signal_is_enough(world: World, here: Callable[.
     agent = world.agent("sol", ScriptBuilder().hang())
     world.configure()
     session = begin(here)
-    process = world.start("worker", "--poll", "0.1", "--grace", "0", "-q")
-    wait_for(lambda: len(agent.prompts) == 1)
-    process.send_signal(signal.SIGTERM)
-    ran = ended(process)
+    with working(world, "--poll", "0.1", "--grace", "0", "-q") as process:
+        wait_for(lambda: len(agent.prompts) == 1)
+        process.send_signal(signal.SIGTERM)
+        ran = ended(process)
     assert (0, "") == (ran.code, ran.err), ran
     assert not is_alive(agent.prompts[0].pid)
     assert "action_required" == snapshot(here, session)["state"]
@@ -97,14 +110,14 @@ def test_an_idle_worker_ends_at_once(world: World) -> None:
     """A poll of an hour is not waited for."""
     world.agent("sol", ScriptBuilder().say("never"))
     world.configure()
-    process = world.start("worker", "--poll", "3600")
-    assert process.stderr is not None
-    assert "worker: up to 8 sessions at once, looking every 1 h" in process.stderr.readline()
-    process.send_signal(signal.SIGINT)
-    assert (0, "worker: 0 taken, 0 came to rest, 0 left to others, 0 resources asked\n") == (
-        (ran := ended(process)).code,
-        ran.out,
-    )
+    with working(world, "--poll", "3600") as process:
+        assert process.stderr is not None
+        assert "worker: up to 8 sessions at once, looking every 1 h" in process.stderr.readline()
+        process.send_signal(signal.SIGINT)
+        assert (0, "worker: 0 taken, 0 came to rest, 0 left to others, 0 resources asked\n") == (
+            (ran := ended(process)).code,
+            ran.out,
+        )
 
 
 def test_until_idle_does_what_is_due_now_and_ends(world: World, here: Callable[..., Ran]) -> None:
