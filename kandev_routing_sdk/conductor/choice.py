@@ -31,7 +31,7 @@ from kandev_routing_sdk.results import AttemptReport, AttemptStarted, CandidateS
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import Reason, Round, Route, State, Trigger
 from kandev_routing_sdk.route.past import SelectionInputs
-from kandev_routing_sdk.route.select import Selection
+from kandev_routing_sdk.route.select import CandidateView, Selection
 from kandev_routing_sdk.route.step import Transition
 from kandev_routing_sdk.types import ProfileKind
 
@@ -157,8 +157,9 @@ class Chooser:
         """
         work, prepared = await self._current()
         if prepared is None:
-            gone = self._ledger.step(Trigger.CANDIDATE_REMOVED, Facts())
-            await self._ledger.commit(gone, action=action, circuits=await self._ledger.hand_backs())
+            gone = Facts(prompt=prompt, candidate_gone=True)
+            away = self._ledger.step(Trigger.CANDIDATE_REMOVED if prompt is None else Trigger.PROMPT, gone)
+            await self._ledger.commit(away, action=action, circuits=await self._ledger.hand_backs())
             return None
         attempt_id = self._engine.ids.new("attempt:")
         facts = Facts(attempt_id=attempt_id, profile_id=prepared.profile.id, prompt=prompt)
@@ -171,7 +172,11 @@ class Chooser:
         try:
             claimed = await self._commit(transition, claim, work.kind, action=action)
         except NotAdmitted as refused:
-            if trigger not in {Trigger.DUE, Trigger.RECOVERED_EARLY}:
+            if (
+                trigger is Trigger.PROMPT
+            ):  # what a person says is no automatic try: active sessions stay where they are (R-CIR-8)
+                return self._began(await self._commit(transition, claim, ProfileKind.CONCRETE, action=action))
+            if trigger is Trigger.RETRY_NOW:
                 raise
             await self._refused(refused)
             return None
@@ -234,7 +239,7 @@ class Chooser:
         work, found = await in_thread(self._survey)
         rows = await in_thread(self._engine.store.decisions, self._ledger.route.session_id)
         last = next((row for row in reversed(rows) if row.sort is DecisionSort.SELECTION), None)
-        if last is not None and SelectionInputs.from_json(last.inputs).candidates == found.views:
+        if last is not None and _candidates_of(last) == found.views:
             return False
         return self._walk(await self._inputs(work, found, Round())).chosen is not None
 
@@ -295,6 +300,14 @@ class Chooser:
             )
         )
         return claimed
+
+
+def _candidates_of(walk: DecisionRecord) -> tuple[CandidateView, ...] | None:
+    """The candidates that a stored walk saw; None when this version cannot read them."""
+    try:
+        return SelectionInputs.from_json(walk.inputs).candidates
+    except ValueError:
+        return None
 
 
 def _no_lease(engine: Engine, after: Route) -> Lease:

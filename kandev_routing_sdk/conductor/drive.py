@@ -5,10 +5,10 @@ Each method is one line of design §5. Nothing acts before its commit; what is d
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 from typing import Final
 
 import anyio
@@ -28,22 +28,22 @@ from kandev_routing_sdk.conductor.judge import (
     judge_neutral,
     waits_of,
 )
-from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.ledger import Ledger
+from kandev_routing_sdk.conductor.masking import masked
 from kandev_routing_sdk.conductor.recovery import Recovery
 from kandev_routing_sdk.conductor.requests import Requests
 from kandev_routing_sdk.conductor.tasks import alongside, in_thread
+from kandev_routing_sdk.errors import StoreError
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
 from kandev_routing_sdk.evidence.turn import TurnReport
 from kandev_routing_sdk.evidence.updates import (
     AgentUpdate,
-    CapabilitiesUpdate,
     TextDelta,
     ThinkingDelta,
     ToolCall,
     ToolResult,
 )
-from kandev_routing_sdk.records import ActionRecord, AttemptRecord, CircuitHandedBack, Claim
+from kandev_routing_sdk.records import ActionRecord, AttemptRecord, CircuitHandedBack
 from kandev_routing_sdk.results import (
     AgentSaid,
     AttemptEnded,
@@ -59,6 +59,8 @@ from kandev_routing_sdk.route.step import Transition, begin, trigger_for
 from kandev_routing_sdk.route.table import ATTEMPT_CAP
 from kandev_routing_sdk.types import AttemptOutcome, DispatchMark
 
+_log = logging.getLogger(__name__)
+
 _ANSWERS: Final = (TextDelta, ThinkingDelta, ToolCall, ToolResult)
 
 
@@ -73,7 +75,7 @@ class Drive:
         self._tell = tell
         self._prompt_text = prompt
         """A call's; a session's is parked with its route."""
-        self._why: Claim | None = None
+        self._woken = False
         self._ledger = Ledger(engine, tell, owner_id)
         self._attempt: Attempt | None = None
         self._answered = anyio.Event()
@@ -131,11 +133,11 @@ class Drive:
         )
         await self._ledger.commit(begun)
 
-    async def adopt(self, route: Route, why: Claim | None = None) -> None:
-        """Go on with a stored session. ``why``: what it was claimed for, if it was; it is ours then."""
+    async def adopt(self, route: Route, *, woken: bool = False) -> None:
+        """Go on with a stored session. ``woken``: what it waits for may be over."""
         attempts = await in_thread(self._engine.store.attempts, route.session_id, newest=ATTEMPT_CAP)
         self._ledger.adopt(route, attempts[-1] if attempts else None)
-        self._why = why
+        self._woken = woken
         self.reports[:] = [
             report_of(a) for a in attempts if a.prompt_number == route.prompt_number and a.mark is DispatchMark.SETTLED
         ]
@@ -144,13 +146,21 @@ class Drive:
         """Go on until the route waits for a deadline or a person, or its turn is done. Waits inside a policy are the caller's."""
         async with alongside(self._book_answers()):
             while (go_on := self._next()) is not None:
-                self._why = None  # what it was claimed for comes first, and nothing after it
+                self._woken = False  # what it was woken for comes first, and nothing after it
                 await go_on()
         return self.route
 
     async def keep_owner(self) -> None:
-        """Keep the session ours; run it beside :meth:`run` and the waits between its runs. See :meth:`Ledger.keep_owner`."""
-        await self._ledger.keep_owner(self._probe_token)
+        """Keep the session ours; run it beside :meth:`run` and the waits between its runs. See :meth:`Ledger.keep_owner`.
+
+        When that is no longer possible the agent is ended here, whatever the drive itself is waiting for (R-ENG-8).
+        """
+        try:
+            await self._ledger.keep_owner(self._probe_token)
+        except StoreError:
+            with anyio.CancelScope(shield=True):
+                await self._end_agent()
+            raise
 
     async def abandon(self) -> None:
         """End the agent and settle what runs as neither success nor failure: charges no circuit. Call it shielded."""
@@ -177,9 +187,6 @@ class Drive:
 
     async def ask(self, text: str) -> None:
         """Commit the user's next message; :meth:`run` goes on from there."""
-        if await self._requests.leave_candidate():
-            async with alongside(self.keep_owner()):
-                await self.run()
         self.reports.clear()  # of an earlier prompt: what they may have done, the route knows
         self._claimed = await self._requests.ask(text)
 
@@ -194,9 +201,14 @@ class Drive:
     async def hand_on(self) -> None:
         """Leave what was just committed to whoever comes first, at once; nothing was started for it here."""
         await self._recovery.finish_stop()
-        if self._claimed is not None:
-            await self._ledger.disown(self._claimed.record)
-        await self._ledger.hand_on()
+        try:
+            if self._claimed is not None:
+                await self._ledger.disown(self._claimed.record)
+            await self._ledger.hand_on()
+        except (
+            StoreError
+        ) as problem:  # it is made, and found when its lease runs out: asking for it again would be wrong
+            _log.warning("session %s goes on a little later: %s", self.route.session_id, problem)
 
     async def end(self) -> None:
         """Stop the session for good, from any state."""
@@ -207,10 +219,10 @@ class Drive:
         await self._recovery.finish_stop()
         await self._ledger.rest()
 
-    async def relinquish(self) -> None:
-        """End the agent and leave the session to others. Call it shielded."""
+    async def relinquish(self, *, after_s: float = 0.0) -> None:
+        """End the agent and leave the session to others, in so many seconds. Call it shielded."""
         await self._end_agent()
-        await self._recovery.leave(self._claimed, self._attempt)
+        await self._recovery.leave(self._claimed, self._attempt, after_s=after_s)
 
     async def stop(self) -> None:
         """Close the route for good (R-UTL-4)."""
@@ -236,8 +248,8 @@ class Drive:
                 return self._take_over if route.turn_running else self._enforce
             case State.RETRY_WAIT | State.WAITING_FOR_RESET if self._is_due():
                 return self._try_again
-            case _ if self._why is not None:
-                return partial(self._reconsider, self._why)
+            case _ if self._woken:
+                return self._reconsider
             case _:
                 return None
 
@@ -255,12 +267,9 @@ class Drive:
         """Nothing of the attempt lives here: its owner died, or a person asked for it elsewhere."""
         self._claimed = await self._recovery.take_over(self._claimed)
 
-    async def _reconsider(self, why: Claim) -> None:
-        """The session rests: what it was claimed for may be what it waits for."""
+    async def _reconsider(self) -> None:
         route = self.route
-        if why is Claim.LOST:  # nobody was at it: its settings changed
-            await self._requests.settings_changed()
-        elif route.state is State.WAITING:
+        if route.state is State.WAITING:
             await self._chooser.reconsider()
         elif route.state is State.WAITING_FOR_RESET:
             self._claimed = await self._chooser.try_again(Trigger.RECOVERED_EARLY)
@@ -282,7 +291,7 @@ class Drive:
         def emit(update: AgentUpdate) -> None:
             if isinstance(update, _ANSWERS):
                 self._answered.set()
-            self._tell(AgentSaid(record.ordinal, _masked(update, prepared)))
+            self._tell(AgentSaid(record.ordinal, masked(update, prepared.cleaner)))
 
         try:
             attempt = make_attempt(self._engine, record, prepared, lease, emit)
@@ -358,7 +367,8 @@ class Drive:
             identity=attempt.prepared.identity,
             keys=attempt.record.resource_keys,
             lease=attempt.lease,
-            resume_guarantee=attempt.prepared.adapter.resume_guarantee,
+            # no launch continues a native session yet, so nobody's guarantee about one is worth anything (R-SAFE-2)
+            resume_guarantee=attempt.prepared.plan.resumed and attempt.prepared.adapter.resume_guarantee,
         )
         verdict = judge_failure(self._engine.catalogue, report, standing, now=now)
         assert verdict.decision is not None  # noqa: S101  # a failure always has one
@@ -406,19 +416,3 @@ class Drive:
     async def _end_agent(self) -> None:
         if self._attempt is not None:
             await self._attempt.downstream.stop()
-
-
-def _masked(update: AgentUpdate, prepared: Prepared) -> AgentUpdate:
-    """What a caller sees live never holds a known secret; shapes are left alone, for they may be the answer."""
-    cleaner = prepared.cleaner
-    match update:
-        case TextDelta(text) | ThinkingDelta(text):
-            return replace(update, text=cleaner.known_only(text))
-        case ToolCall(tool_id, title):  # what the agent's runtime names is not the answer
-            return ToolCall(cleaner.known_only(tool_id), cleaner.text(title))
-        case ToolResult(tool_id):
-            return replace(update, tool_id=cleaner.known_only(tool_id))
-        case CapabilitiesUpdate(capabilities):
-            return CapabilitiesUpdate({name: cleaner.value(value) for name, value in capabilities.items()})
-        case _:
-            return update

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 
@@ -10,7 +11,7 @@ import anyio
 
 from kandev_routing_sdk.circuits import Circuit
 from kandev_routing_sdk.conductor.engine import HEARTBEAT_S, OWNER_LEASE_S, Engine, Tell
-from kandev_routing_sdk.conductor.tasks import in_thread
+from kandev_routing_sdk.conductor.tasks import abandoned, in_thread
 from kandev_routing_sdk.errors import StoreUnavailable
 from kandev_routing_sdk.records import (
     ActionRecord,
@@ -27,8 +28,8 @@ from kandev_routing_sdk.records import (
 )
 from kandev_routing_sdk.results import CircuitChanged
 from kandev_routing_sdk.route.facts import Facts
-from kandev_routing_sdk.route.guards import is_at_rest
-from kandev_routing_sdk.route.model import Route, Trigger
+from kandev_routing_sdk.route.guards import is_at_rest, leaves_by_itself
+from kandev_routing_sdk.route.model import Route, State, Trigger
 from kandev_routing_sdk.route.step import Transition, step
 
 
@@ -87,11 +88,11 @@ class Ledger:
         left = replace(attempt, owner_id=None, process_group=None, process_started_at=None)
         await in_thread(self._engine.store.mark_attempt, left)
 
-    async def hand_on(self) -> None:
-        """Leave a session that is ours to whoever comes first, at once."""
+    async def hand_on(self, *, after_s: float = 0.0) -> None:
+        """Leave a session that is ours to whoever comes first, in so many seconds."""
         if self.route.owner_id == self.owner_id:
-            now = self._engine.clock.now()
-            at = None if is_at_rest(self.route) else now
+            then = self._engine.clock.now() + timedelta(seconds=after_s)
+            at = None if is_at_rest(self.route) and not after_s else then
             await in_thread(self._engine.store.release, self.route.session_id, owner_id=self.owner_id, at=at)
 
     async def rest(self) -> None:
@@ -179,29 +180,32 @@ class Ledger:
         """Renew ownership, and a running probe's lease, for as long as the route is ours; run it beside everything, waits too.
 
         Raises :class:`~kandev_routing_sdk.errors.StoreError` when that is no longer possible: an owner that cannot renew ends its
-        agents before the lease ends (R-ENG-8).
+        agents before the lease ends (R-ENG-8). What counts is the time since the lease was renewed, not how often that failed: a
+        store that does not answer at all must not be waited for.
         """
-        failures = 0
+        renewed = anyio.current_time()
         while True:
             await anyio.sleep(HEARTBEAT_S)  # real time, whatever the clock: it is about this process being alive
-            try:
-                kept = await self._renew(probe_token())
-            except StoreUnavailable:
-                failures += 1  # the lease outlives two missed heartbeats
-                if failures * HEARTBEAT_S >= OWNER_LEASE_S / 2:
-                    raise
+            kept: bool | None = None
+            with anyio.CancelScope(deadline=renewed + OWNER_LEASE_S - HEARTBEAT_S):  # the rest is for ending the agent
+                with suppress(StoreUnavailable):
+                    kept = await abandoned(self._renew, probe_token())
+            if kept is None and anyio.current_time() >= renewed + OWNER_LEASE_S - 2 * HEARTBEAT_S:
+                raise StoreUnavailable(
+                    f"session {self.route.session_id} could not be kept: its store did not answer; its agent was ended"
+                )
+            if kept is None:
                 continue
-            failures = 0
+            renewed = anyio.current_time()
             # a commit that is on its way may be the one that gives the session up; the next heartbeat knows
             if not kept and not self._committing and not is_at_rest(self.route):
                 raise StoreUnavailable(
                     f"session {self.route.session_id} was stopped or taken over by another process; its agent was ended"
                 )
 
-    async def _renew(self, probe_token: str | None) -> bool:
+    def _renew(self, probe_token: str | None) -> bool:
         now = self._engine.clock.now()
-        return await in_thread(
-            self._engine.store.renew,
+        return self._engine.store.renew(
             self.route.session_id,
             owner_id=self.owner_id,
             until=now + timedelta(seconds=OWNER_LEASE_S),
@@ -211,10 +215,14 @@ class Ledger:
 
 
 def _stays(transition: Transition) -> bool:
-    """Whether a route is where it was, as far as its waits are concerned: while the flag is off, it will come back."""
+    """Whether a route goes on to wait for what it waits for: it is where it was, or only the flag is in between."""
     before, after = transition.before, transition.after
-    flag = before is not None and (before.prior_state is None) is not (after.prior_state is None)
-    return before is not None and (before.state is after.state or flag)
+    if before is None:
+        return False
+    if after.prior_state is not None or before.prior_state is not None:
+        return True
+    stuck = after.state is State.ACTION_REQUIRED and not leaves_by_itself(after)
+    return before.state is after.state and not stuck
 
 
 def _told(circuit: Circuit) -> CircuitChanged:

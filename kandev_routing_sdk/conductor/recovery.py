@@ -63,17 +63,17 @@ class Recovery:
         left = lost_record(lost, transition.after.updated_at) if transition.after.state is State.SWITCHING else None
         await self._ledger.commit(transition, update_attempt=left)
 
-    async def leave(self, claimed: Claimed | None, live: Attempt | None) -> None:
+    async def leave(self, claimed: Claimed | None, live: Attempt | None, *, after_s: float = 0.0) -> None:
         """Give the session up for others, its agent being ended: as if this process had died, but at once and knowing more.
 
-        ``claimed``: what was not started here; ``live``: what was.
+        ``claimed``: what was not started here; ``live``: what was; ``after_s``: in how many seconds others may take it.
         """
         engine, route = self._engine, await self._ledger.reload()
         if route.owner_id != self._ledger.owner_id:
             return
         lost = await self.unsettled()
         if lost is None:
-            await self._ledger.hand_on()
+            await self._ledger.hand_on(after_s=after_s)
             return
         if live is not None and live.record.attempt_id != lost.attempt_id:
             live = None
@@ -81,7 +81,7 @@ class Recovery:
             unstarted = claimed is not None and claimed.record.attempt_id == lost.attempt_id
             if unstarted or (live is not None and live.downstream.reaped):
                 await self._ledger.disown(lost)
-            await self._ledger.hand_on()
+            await self._ledger.hand_on(after_s=after_s)
             return
         if live is not None:
             report = live.turn.report(engine.clock.now())

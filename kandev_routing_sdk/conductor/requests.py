@@ -32,20 +32,12 @@ class Requests:
         return None
 
     async def ask(self, text: str) -> Claimed | None:
-        """Park the next prompt, and claim the route's own candidate for it where there is one."""
-        if self._ledger.route.state in {State.ACTIVE, *_SAME_CANDIDATE}:
+        """Park the next prompt, and claim the route's own candidate for it where there still is one."""
+        route = self._ledger.route
+        if route.state in {State.ACTIVE, *_SAME_CANDIDATE} and not route.turn_running:
             return await self._chooser.try_again(Trigger.PROMPT, prompt=text)
         await self._ledger.commit(self._ledger.step(Trigger.PROMPT, Facts(prompt=text)))
         return None
-
-    async def leave_candidate(self) -> bool:
-        """Give up a candidate that is none any more, before anything new is asked of it; whether that was so."""
-        resting = self._ledger.route.state in {State.ACTIVE, *_SAME_CANDIDATE} and not self._ledger.route.turn_running
-        if not resting or await self._chooser.has_current():
-            return False
-        gone = self._ledger.step(Trigger.CANDIDATE_REMOVED, Facts())
-        await self._ledger.commit(gone, circuits=await self._ledger.hand_backs())
-        return True
 
     async def end(self) -> None:
         """Stop the session for good, from any state; what still runs for it on this machine is ended (R-CON-11)."""
@@ -76,16 +68,20 @@ class Requests:
             return
         if not on:
             await self._recovery.quieten()
-        await self._ledger.commit(self._ledger.step(trigger, Facts()))
+        await self._ledger.commit(self._ledger.step(trigger, Facts()), circuits=await self._ledger.hand_backs())
         route = self._ledger.route
         chooses = route.state is State.WAITING or (route.state is State.ACTION_REQUIRED and leaves_by_itself(route))
         if on and chooses:
             await self._ledger.commit(self._ledger.step(Trigger.SETTINGS_CHANGED, Facts()))
 
     async def settings_changed(self) -> bool:
-        """Look again for a candidate if the settings changed and somebody is free now; whether that was so (R-ENG-6)."""
-        looks = matching(self._ledger.route, Trigger.SETTINGS_CHANGED, Facts()) is not None
-        if not looks or not await self._chooser.has_changed():
-            return False
-        await self._ledger.commit(self._ledger.step(Trigger.SETTINGS_CHANGED, Facts()))
-        return True
+        """Move a route on that its candidates, as they are now, would not keep here; whether that was so (R-ENG-4, R-ENG-6)."""
+        route = self._ledger.route
+        if route.state in _SAME_CANDIDATE:
+            trigger, moves = Trigger.CANDIDATE_REMOVED, not await self._chooser.has_current()
+        else:
+            trigger = Trigger.SETTINGS_CHANGED
+            moves = matching(route, trigger, Facts()) is not None and await self._chooser.has_changed()
+        if moves:
+            await self._ledger.commit(self._ledger.step(trigger, Facts()), circuits=await self._ledger.hand_backs())
+        return moves

@@ -46,3 +46,8 @@ async def alongside(*coroutines: Coroutine[object, object, None]) -> AsyncIterat
 async def in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call the synchronous store from the event loop. Not abandoned on cancellation: a commit is either made or not."""
     return cast("T", await to_thread.run_sync(partial(function, *args, **kwargs)))
+
+
+async def abandoned(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call as :func:`in_thread` does, and on cancellation wait no longer: for what may be done or not, and may hang."""
+    return cast("T", await to_thread.run_sync(partial(function, *args, **kwargs), abandon_on_cancel=True))

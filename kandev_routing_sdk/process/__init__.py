@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kandev_routing_sdk.process.child import Child, ExitStatus
-from kandev_routing_sdk.process.group import ATTEMPT_MARKER, reap_group
+from kandev_routing_sdk.process.group import ATTEMPT_MARKER, marked_attempts, reap_group
 from kandev_routing_sdk.process.headless import HeadlessDownstream
 from kandev_routing_sdk.process.limits import DEFAULT_LIMITS, ProcessLimits
 
@@ -14,5 +14,6 @@ __all__ = [
     "ExitStatus",
     "HeadlessDownstream",
     "ProcessLimits",
+    "marked_attempts",
     "reap_group",
 ]

@@ -98,6 +98,14 @@ def _environ(pid: int) -> list[bytes]:
     return []
 
 
+def marked_attempts() -> set[str]:
+    """Return the ids of all attempts of which some process of this machine lives (blocking; nobody where there is no ``/proc``)."""
+    begins = f"{ATTEMPT_MARKER}=".encode()
+    pids = [stat.pid for stat in live_processes()] if has_proc() else []
+    found = (entry for pid in pids for entry in _environ(pid) if entry.startswith(begins))
+    return {entry[len(begins) :].decode("utf-8", "replace") for entry in found}
+
+
 def signal_group(group: int, number: int) -> bool:
     """Send a signal to all of ``group``; whether anybody got it. The caller knows that the group is ours."""
     if group <= 1:
@@ -194,14 +202,6 @@ def _booted_at() -> float | None:
     return None
 
 
-def _ticks_at(at: datetime | None) -> int:
-    """The earliest tick that may be meant by ``at``; 0 when that cannot be told."""
-    booted = _booted_at()
-    if at is None or booted is None:
-        return 0
-    return max(0, int((at.timestamp() - _START_TOLERANCE_S - booted) * os.sysconf("SC_CLK_TCK")))
-
-
 def _group_is_ours(group: int, started_at: datetime | None, attempt_id: str) -> bool | None:
     """Whether the group is the attempt's: True it is, False it is gone (or its number is another's now), None unknown."""
     if not has_proc():
@@ -241,8 +241,8 @@ async def reap_group(
         ours: bool | None = False if has_proc() else None
         if process_group is not None:
             ours = await anyio.to_thread.run_sync(_group_is_ours, process_group, started_at, attempt_id)
-        since = await anyio.to_thread.run_sync(_ticks_at, started_at)
-        kin = Kin(process_group or 0, {ATTEMPT_MARKER: attempt_id}, own_group=ours is True, since=since)
+        # whoever carries the marker, however the wall clock was set since: nobody else has it
+        kin = Kin(process_group or 0, {ATTEMPT_MARKER: attempt_id}, own_group=ours is True, since=0)
         if ours and process_group is not None:
             await anyio.to_thread.run_sync(kin.look)
             # time to end its tools by itself

@@ -36,6 +36,8 @@ class Facts:
     reason: Reason | None = None
     """Instead of the row's own."""
     prompt: str | None = None
+    candidate_gone: bool = False
+    """``prompt``: the route's own candidate is none any more, so another one gets it."""
     native_session_id: str | None = None
     """``ready``: the agent's own session."""
     resumed: bool = False

@@ -73,6 +73,8 @@ _GUARDS: Final[Mapping[Guard, Callable[[Route, Facts], bool]]] = MappingProxyTyp
         Guard.CAP_REACHED: lambda r, _: r.attempts_in_turn >= ATTEMPT_CAP,
         Guard.KEPT: lambda r, _: not r.removal_pending,
         Guard.REMOVED: lambda r, _: r.removal_pending,
+        Guard.LISTED: lambda _, f: not f.candidate_gone,
+        Guard.UNLISTED: lambda _, f: f.candidate_gone,
         Guard.SAFE: lambda _, f: f.automatic,
         Guard.UNSAFE: lambda _, f: not f.automatic,
         Guard.NEW_DEADLINE: lambda _, f: f.deadline is not None,

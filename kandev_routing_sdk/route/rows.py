@@ -20,6 +20,8 @@ class Guard(StrEnum):
     CAP_REACHED = "attempt cap reached"
     KEPT = "candidate still wanted"
     REMOVED = "candidate removed meanwhile"
+    LISTED = "candidate is still one"
+    UNLISTED = "candidate is none any more"
     SAFE = "passes the effect gate"
     UNSAFE = "does not pass the effect gate"
     NEW_DEADLINE = "a new deadline within bounds"

@@ -168,7 +168,7 @@ def select(
         early_probe: a person asked (R-ENG-6): open circuits whose lease is free do not refuse.
     """
     ordered = sorted(candidates, key=lambda c: c.position)
-    only = pinned if any(c.profile_id == pinned for c in ordered) else None
+    only = pinned if any(c.profile_id == pinned and c.enabled for c in ordered) else None
     chosen: CandidateView | None = None
     is_probe = False
     walk: list[WalkEntry] = []

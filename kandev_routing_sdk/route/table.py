@@ -58,6 +58,11 @@ def _reselect(reason: Reason, *writes: Write, when: tuple[Guard, ...] = ()) -> R
     return Row(S.SELECTING, reason, when, (W.NEW_ROUND, *writes, W.CLEAR_DEADLINE), (E.DISARM_DEADLINE, *_RESELECT))
 
 
+def _prompt_to_another(*guards: Guard) -> Row:
+    """The next turn begins without the candidate, which was removed or disabled while nothing ran (R-ENG-4)."""
+    return _switch(R.CANDIDATE_REMOVED, when=(*guards, G.UNLISTED), writes=(W.NEW_CYCLE, W.PARK_PROMPT))
+
+
 def _late_effect() -> _Rows:
     return {T.LATE_EFFECT: (_person(R.UNSAFE_EFFECTS, writes=(W.MARK_EFFECTFUL,)),)}
 
@@ -150,7 +155,10 @@ def _active() -> _Rows:
     cancelled = (W.END_TURN, W.DROP_PROMPT, W.RENEW_CAP, W.MARK_UNLESS_CLEAN)
     redo, relaunch = (W.END_TURN, W.REDO_ATTEMPT), (E.STOP_DOWNSTREAM, E.LAUNCH)
     return {
-        T.PROMPT: (Row(S.ACTIVE, R.USER_ACTION, idle, next_turn, (E.SEND_PROMPT,), (K.TURN_STARTED,)),),
+        T.PROMPT: (
+            Row(S.ACTIVE, R.USER_ACTION, (*idle, G.LISTED), next_turn, (E.SEND_PROMPT,), (K.TURN_STARTED,)),
+            _prompt_to_another(*idle),
+        ),
         T.PROCESS_GONE: (Row(S.STARTING, None, idle, (W.REDO_ATTEMPT,), relaunch),),
         T.CANDIDATE_REMOVED: (
             Row(S.REROUTE_PENDING, R.CANDIDATE_REMOVED, idle, (), (E.SETTLE,), (K.ROUTE_PENDING,)),
@@ -238,7 +246,7 @@ def _timed() -> _Rows:
         T.SKIP_NOW: (_switch(R.USER_ACTION, writes=(W.RENEW_CAP, W.EXCLUDE_CURRENT)),),
         T.CANCEL_WAIT: (_person(R.USER_ACTION),),
         T.CANDIDATE_REMOVED: (_switch(R.CANDIDATE_REMOVED, writes=(W.EXCLUDE_CURRENT,)),),
-        T.PROMPT: (Row(S.RETRYING, R.USER_ACTION, (), next_turn, _RELAUNCH),),
+        T.PROMPT: (Row(S.RETRYING, R.USER_ACTION, (G.LISTED,), next_turn, _RELAUNCH), _prompt_to_another()),
         **_late_effect(),
     }
 

@@ -11,27 +11,30 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 import anyio
 from anyio.abc import TaskGroup
 
 from kandev_routing_sdk.conductor import Engine, Tell, end_left, in_thread
-from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S
+from kandev_routing_sdk.conductor.engine import HEARTBEAT_S, OWNER_LEASE_S
 from kandev_routing_sdk.errors import PreconditionFailed, RoutingError, StoreError, UsageError
 from kandev_routing_sdk.records import AttemptRecord, Claim
-from kandev_routing_sdk.route.model import Route, State
+from kandev_routing_sdk.route.model import Route
+from kandev_routing_sdk.scheduler.keeper import Keeper
 from kandev_routing_sdk.scheduler.probes import Prober
-from kandev_routing_sdk.sessions import go_on, is_dynamic, reconsider, switch_flag
+from kandev_routing_sdk.sessions import LEAVE_S, go_on, is_dynamic, switch_flag
 
 _log = logging.getLogger(__name__)
 
-_PAGE: Final = 200
 _ORDER: Final = (Claim.LOST, Claim.DUE, Claim.RECOVERED)
-"""What somebody was at comes first: its user waits the longest."""
-_CONCERNED: Final = (State.ACTION_REQUIRED, State.WAITING)
-"""Where the settings, or the flag, may have left a session."""
+_PATIENCE_TICKS: Final = 2
+"""For how many ticks after a sleep of the machine nobody is taken for dead: the others have just woken up, too."""
+_ABANDONED: Final = timedelta(minutes=10)
+"""A session that works in a folder of another machine is left to that machine's workers for so long."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,8 +78,11 @@ class Worker:
         if options.max_sessions < 1 or options.poll_s <= 0 or options.grace_s < 0:
             raise UsageError("max_sessions must be at least 1, poll_s positive, and grace_s not negative")
         self._engine, self._options, self._tell = engine, options, tell
-        self._running: set[str] = set()
-        self._prober = Prober(engine)
+        self._running: dict[str, str] = {}
+        """The sessions that are driven here, and under which owner."""
+        self._order = list(_ORDER)
+        self._looked: tuple[datetime, float] | None = None
+        self._patience = 0
         self._caught_up = False
         self._failed: StoreError | None = None
         self.report = report or WorkerReport()
@@ -88,17 +94,41 @@ class Worker:
         A database that restarts does not end a worker: it tries again. One that was to work until there is nothing to do raises
         :class:`~kandev_routing_sdk.errors.StoreError` instead, for it cannot know.
         """
+        keeper, prober = Keeper(self._engine), Prober(self._engine)
         async with self._sessions() as group:
-            group.start_soon(self._catch_up)
+            if not self._options.until_idle:
+                group.start_soon(keeper.keep, self.stop)
+                group.start_soon(self._probe, prober)
             while not self.stop.is_set():
-                took = await self._tick(group)
-                idle = self._caught_up and not took and not self._running
-                if self._failed is not None or (idle and self._options.until_idle):
-                    break
+                busy = await self._tick(group)
+                if self._options.until_idle:
+                    busy = await self._once(keeper, prober) or busy or bool(self._running) or self._patience > 0
+                    if self._failed is not None or not busy:
+                        break
                 await self._pause()
         if self._failed is not None:
             raise self._failed
         return self.report
+
+    async def _once(self, keeper: Keeper, prober: Prober) -> bool:
+        """What a standing worker does beside its looks, once; whether anything may have come of it."""
+        moved = False
+        if not self._caught_up:
+            try:
+                moved = await keeper.catch_up()
+            except StoreError as problem:
+                self._failed = problem
+                return True
+            self._caught_up = True
+        asked = await prober.tick() if self._engine.dynamic_enabled else 0
+        self.report.probes += asked
+        return moved or asked > 0
+
+    async def _probe(self, prober: Prober) -> None:
+        """Ask circuits beside everything else: a slow answer must not keep sessions waiting. Flag off: probes stop (R-RES-4)."""
+        while self._engine.dynamic_enabled:
+            self.report.probes += await prober.tick()
+            await self._pause()
 
     @asynccontextmanager
     async def _sessions(self) -> AsyncIterator[TaskGroup]:
@@ -118,18 +148,29 @@ class Worker:
     async def _tick(self, group: TaskGroup) -> bool:
         """Take what there is room for; whether there was anything."""
         try:
-            took = await self._take(group)
-            if self._engine.dynamic_enabled:  # flag off: probes stop (R-RES-4)
-                self.report.probes += await self._prober.tick()
+            await self._wake_up()
+            return await self._take(group)
         except StoreError as problem:
-            self._unreachable(problem)
+            if self._options.until_idle:
+                self._failed = problem
+            _log.warning("a look at the durable state failed; trying again: %s", problem)
             return True
-        return took
 
-    def _unreachable(self, problem: StoreError) -> None:
-        if self._options.until_idle:
-            self._failed = problem
-        _log.warning("a look at the durable state failed; trying again: %s", problem)
+    async def _wake_up(self) -> None:
+        """After a sleep of the machine, or a jump of its clock, every owner looks dead: renew our leases first (R-DUR-5)."""
+        now, real = self._engine.clock.now(), anyio.current_time()
+        before, self._looked = self._looked, (now, real)
+        self._patience = max(0, self._patience - 1)
+        if (
+            before is None
+            or max((now - before[0]).total_seconds(), real - before[1]) < self._options.poll_s + HEARTBEAT_S
+        ):
+            return
+        self._patience = _PATIENCE_TICKS
+        until = now + timedelta(seconds=OWNER_LEASE_S)
+        for session_id, owner_id in list(self._running.items()):
+            renew = partial(self._engine.store.renew, owner_id=owner_id, until=until, lease_token=None, now=now)
+            await in_thread(renew, session_id)
 
     async def _take(self, group: TaskGroup) -> bool:
         engine, took = self._engine, False
@@ -137,23 +178,23 @@ class Worker:
         self.report.interrupted_calls += interrupted.calls
         for attempt in interrupted.attempts:
             group.start_soon(self._end_orphan, attempt)
-        for why in _ORDER:
+        self._order.append(
+            self._order.pop(0)
+        )  # each kind comes first in turn, so that none can keep the others waiting
+        for why in self._order:
             room = self._options.max_sessions - len(self._running)
             if room <= 0:
                 break
+            if (why is Claim.LOST and self._patience) or (why is Claim.RECOVERED and not engine.dynamic_enabled):
+                continue
             now = engine.clock.now()
-            found = await in_thread(
-                engine.store.claim,
-                why,
-                now=now,
-                owner_id=engine.new_owner(),
-                until=now + timedelta(seconds=OWNER_LEASE_S),
-                limit=room,
-            )
+            until = now + timedelta(seconds=OWNER_LEASE_S)
+            owner_id = engine.new_owner()
+            found = await in_thread(engine.store.claim, why, now=now, owner_id=owner_id, until=until, limit=room)
             for route in found:
                 took = True
                 self.report.claimed += 1
-                self._running.add(route.session_id)
+                self._running[route.session_id] = owner_id
                 group.start_soon(self._drive, route, why)
         return took
 
@@ -164,10 +205,7 @@ class Worker:
 
     async def _drive(self, route: Route, why: Claim) -> None:
         try:
-            if not self._engine.dynamic_enabled and is_dynamic(self._engine, route):
-                await switch_flag(self._engine, route)
-            else:
-                await go_on(self._engine, route, self._tell(route.session_id), why)
+            await self._move(route, why)
             self.report.settled += 1
         except PreconditionFailed as moved:
             self.report.given_up += 1
@@ -179,37 +217,26 @@ class Worker:
             self.report.given_up += 1
             _log.error("session %s is left to others (%s)", route.session_id, type(problem).__name__)
         finally:
-            self._running.discard(route.session_id)
+            if self._running.get(route.session_id) == route.owner_id:
+                del self._running[route.session_id]
+
+    async def _move(self, route: Route, why: Claim) -> None:
+        engine = self._engine
+        off = not engine.dynamic_enabled and is_dynamic(engine, route)
+        if off or (route.prior_state is not None and engine.dynamic_enabled):
+            await switch_flag(engine, route)
+        elif self._is_another_machines(route):
+            at = engine.clock.now() + timedelta(seconds=LEAVE_S)
+            await in_thread(engine.store.release, route.session_id, owner_id=route.owner_id or "", at=at)
+        else:
+            await go_on(engine, route, self._tell(route.session_id), woken=why is not Claim.LOST)
+
+    def _is_another_machines(self, route: Route) -> bool:
+        """Whether its folder is not here, and a worker of another machine may still come for it."""
+        missing = route.cwd is not None and not Path(route.cwd).is_dir()
+        return missing and self._engine.clock.now() - route.updated_at < _ABANDONED
 
     async def _pause(self) -> None:
         seconds = self._options.poll_s * (0.75 + 0.5 * self._engine.ids.uniform())
         with anyio.move_on_after(seconds):  # real time, whatever the clock: a poll is about other processes
             await self.stop.wait()
-
-    async def _catch_up(self) -> None:
-        """Bring stored sessions in line with flag and settings, once: a router reads them when it opens (R-RES-4, R-ENG-6)."""
-        states = _CONCERNED if self._engine.dynamic_enabled else tuple(s for s in State if s is not State.STOPPED)
-        last: Route | None = None
-        while not self._caught_up and self._failed is None:
-            try:
-                page = await in_thread(self._engine.store.sessions, states=states, before=last, limit=_PAGE)
-                for route in page:
-                    await self._bring_in_line(route)
-                    last = route
-                self._caught_up = not page
-            except StoreError as problem:
-                self._unreachable(problem)
-                await self._pause()
-
-    async def _bring_in_line(self, route: Route) -> None:
-        engine = self._engine
-        owned = route.owner_until is not None and route.owner_until > engine.clock.now()
-        if route.kind != "session" or owned:
-            return
-        try:
-            if engine.dynamic_enabled and route.prior_state is None:
-                await reconsider(engine, route)
-            elif engine.dynamic_enabled or is_dynamic(engine, route):
-                await switch_flag(engine, route)
-        except PreconditionFailed:
-            _log.info("session %s was moved on by somebody else", route.session_id)

@@ -8,12 +8,12 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from kandev_routing_sdk.conductor import Drive, Engine, Tell, in_thread
-from kandev_routing_sdk.errors import DynamicRoutingDisabled, StaleRevision, UsageError
+from kandev_routing_sdk.errors import DynamicRoutingDisabled, StaleGeneration, StaleRevision, UsageError
 from kandev_routing_sdk.records import ActionRecord
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import Route, Trigger
 from kandev_routing_sdk.route.step import act as checked
-from kandev_routing_sdk.sessions.life import is_dynamic, source_of
+from kandev_routing_sdk.sessions.life import is_dynamic, source_of, switch_flag
 from kandev_routing_sdk.sessions.reading import load_session
 
 _TRIES: Final = 8
@@ -66,9 +66,7 @@ async def act(engine: Engine, asked: Asked, tell: Tell) -> Drive | None:
         route = await _loaded(engine, asked.session_id)
         record = None
         if asked.action_id is not None:
-            known = await in_thread(engine.store.action, asked.session_id, asked.action_id)
-            if known is not None:
-                _check_same(known, asked)
+            if await _is_known(engine, asked, asked.action_id):
                 return None
             record = ActionRecord(asked.action_id, asked.action.value, asked.expected_generation)
         trigger = Trigger(asked.action.value)
@@ -85,7 +83,13 @@ async def act(engine: Engine, asked: Asked, tell: Tell) -> Drive | None:
         await drive.act(trigger, record)
         return drive
 
-    return await _raced(once, wait=asked.expected_revision is None)
+    try:
+        return await _raced(once, wait=asked.expected_revision is None)
+    except (StaleGeneration, StaleRevision):
+        # the same request, sent twice at once: the other one was carried out
+        if asked.action_id is None or not await _is_known(engine, asked, asked.action_id):
+            raise
+        return None
 
 
 async def prompt(engine: Engine, session_id: str, text: str, tell: Tell) -> Drive:
@@ -129,6 +133,9 @@ async def _loaded(engine: Engine, session_id: str) -> Route:
     route = await in_thread(load_session, engine.store, session_id)
     if not engine.dynamic_enabled and is_dynamic(engine, route):
         raise DynamicRoutingDisabled
+    if route.prior_state is not None:  # it was off, and nobody has looked since
+        await switch_flag(engine, route)
+        route = await in_thread(load_session, engine.store, session_id)
     return route
 
 
@@ -142,6 +149,11 @@ async def _raced(once: Callable[[], Awaitable[_T]], *, wait: bool) -> _T:
     return await once()
 
 
-def _check_same(known: ActionRecord, asked: Asked) -> None:
+async def _is_known(engine: Engine, asked: Asked, action_id: str) -> bool:
+    """Whether the action was carried out under this id. Raises UsageError when that was another one."""
+    known = await in_thread(engine.store.action, asked.session_id, action_id)
+    if known is None:
+        return False
     if known.action != asked.action or known.expected_generation != asked.expected_generation:
-        raise UsageError(f"action_id {asked.action_id!r} was used for another action already; take a fresh one")
+        raise UsageError(f"action_id {action_id!r} was used for another action already; take a fresh one")
+    return True

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import anyio
 
@@ -14,11 +15,13 @@ from kandev_routing_sdk.conductor import Drive, Engine, Ledger, Tell, Work, Work
 from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S
 from kandev_routing_sdk.errors import ProfileNotFound, ProfileUnusable, RoutingError, UsageError
 from kandev_routing_sdk.profiles import DynamicProfile
-from kandev_routing_sdk.records import Claim
 from kandev_routing_sdk.resolver import resolve
 from kandev_routing_sdk.route.model import Route
 from kandev_routing_sdk.route.step import begin
 from kandev_routing_sdk.types import ProfileKind
+
+LEAVE_S: Final = 30.0
+"""For how long a session whose drive failed is left alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,26 +80,29 @@ async def begin_session(engine: Engine, order: Order, *, here: bool) -> Route:
     return await ledger.begin(begun)
 
 
-async def go_on(engine: Engine, route: Route, tell: Tell, why: Claim | None = None) -> Route:
-    """Drive a session that is ours until it rests, and return where. ``why``: what it was claimed for.
+async def go_on(engine: Engine, route: Route, tell: Tell, *, woken: bool = False) -> Route:
+    """Drive a session that is ours until it rests, and return where. ``woken``: what it waits for may be over.
 
     Raises :class:`~kandev_routing_sdk.errors.StaleRevision` when somebody else moved it meanwhile, and other errors of the store;
     the agent is ended then, and the session left to others.
     """
     drive = Drive(engine, source_of(engine, route), tell, owner_id=route.owner_id)
-    await drive.adopt(route, why)
+    await drive.adopt(route, woken=woken)
     return await keep_going(drive)
 
 
 async def keep_going(drive: Drive) -> Route:
-    """Drive until the session rests; whatever ends this early, its agent is ended and the session left to others (R-CON-11)."""
+    """Drive until the session rests; whatever ends this early, its agent is ended and the session left to others (R-CON-11).
+
+    What failed here is not tried again at once: there or elsewhere, it would most likely fail again.
+    """
     try:
         async with alongside(drive.keep_owner()):
             await drive.run()
         await drive.rest()
-    except BaseException:
+    except BaseException as ended:
         with anyio.CancelScope(shield=True), suppress(RoutingError):
-            await drive.relinquish()
+            await drive.relinquish(after_s=LEAVE_S if isinstance(ended, Exception) else 0.0)
         raise
     return drive.route
 
@@ -109,12 +115,16 @@ async def switch_flag(engine: Engine, route: Route) -> None:
     await drive.hand_on()
 
 
-async def reconsider(engine: Engine, route: Route) -> None:
-    """Let a session go on that nobody could answer, if its candidates changed since. Raises StaleRevision as above."""
+async def reconsider(engine: Engine, route: Route) -> bool:
+    """Let a session go on that its candidates, as they are now, would not keep waiting; whether it does. Raises as above."""
+    if not is_dynamic(engine, route):  # a concrete profile's failures are for its person (R-POL-7)
+        return False
     drive = Drive(engine, source_of(engine, route), _silent)
     await drive.adopt(route)
-    if await drive.settings_changed():
-        await drive.hand_on()
+    if not await drive.settings_changed():
+        return False
+    await drive.hand_on()
+    return True
 
 
 def is_dynamic(engine: Engine, route: Route) -> bool:

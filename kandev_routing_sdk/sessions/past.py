@@ -63,7 +63,9 @@ def _walked(record: DecisionRecord) -> PastDecision:
 
 def _judged(record: DecisionRecord, attempt: AttemptRecord | None, catalogue: Catalogue) -> PastDecision:
     if attempt is None or attempt.classification is None:
-        return PastDecision(record=record, attempt=attempt, problem="its attempt, or what was found of it, is not there")
+        return PastDecision(
+            record=record, attempt=attempt, problem="its attempt, or what was found of it, is not there"
+        )
     then, evidence = attempt.classification, attempt.evidence
     anew = None if evidence is None else replay(catalogue, then, evidence)
     try:
@@ -77,4 +79,3 @@ def _judged(record: DecisionRecord, attempt: AttemptRecord | None, catalogue: Ca
         again=inputs.evaluate(then, attempt.effects).model_dump(mode="json"),
         classified_again=anew,
     )
-

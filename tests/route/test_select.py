@@ -255,7 +255,7 @@ def test_whatever_the_situation(
     json.dumps(found.to_json())
 
     def free(v: CandidateView) -> bool:
-        known = any(p.profile_id == pinned for p in views)
+        known = any(p.profile_id == pinned and p.enabled for p in views)
         admitted = all(admission(circuits.get(k.key), now=NOW, early=early).kind != "refused" for k in v.keys)
         left_out = v.profile_id in (*round_.excluded, *round_.skip_once) or (known and v.profile_id != pinned)
         return v.enabled and v.problem is None and admitted and not left_out

@@ -31,6 +31,7 @@ class Case(NamedTuple):
     flag_off: bool = False
     reason: Reason = Reason.NO_ELIGIBLE_CANDIDATE
     effectful: bool = False
+    unlisted: bool = False
 
 
 Next = Callable[[Case], State | None]
@@ -42,6 +43,14 @@ def to(state: State) -> Next:
 
 def idle(state: State) -> Next:
     return lambda c: None if c.running else state
+
+
+def listed(state: State) -> Next:
+    return lambda c: S.SWITCHING if c.unlisted else state
+
+
+def while_idle(of: Next) -> Next:
+    return lambda c: None if c.running else of(c)
 
 
 def running(state: State) -> Next:
@@ -126,7 +135,7 @@ def _timed(state: State) -> dict[Trigger, Next]:
         T.SKIP_NOW: to(S.SWITCHING),
         T.CANCEL_WAIT: to(S.ACTION_REQUIRED),
         T.CANDIDATE_REMOVED: to(S.SWITCHING),
-        T.PROMPT: to(S.RETRYING),
+        T.PROMPT: listed(S.RETRYING),
         T.LATE_EFFECT: to(S.ACTION_REQUIRED),
         T.STOP: stops(),
     }
@@ -143,7 +152,7 @@ LEGAL: Mapping[State, Mapping[Trigger, Next]] = {
     S.STARTING: _starting(S.STARTING),
     S.RETRYING: _starting(S.RETRYING),
     S.ACTIVE: {
-        T.PROMPT: idle(S.ACTIVE),
+        T.PROMPT: while_idle(listed(S.ACTIVE)),
         T.PROCESS_GONE: idle(S.STARTING),
         T.CANDIDATE_REMOVED: to(S.REROUTE_PENDING),
         T.TURN_SUCCEEDED: running(S.ACTIVE),
@@ -222,6 +231,7 @@ CASES = [
             (False, True),
         )
     ),
+    *(Case(running=run, unlisted=True) for run in BOTH),
 ]
 
 
@@ -260,6 +270,7 @@ def facts_of(trigger: Trigger, case: Case) -> Facts:
         decision=a_decision(case.then) if trigger.startswith("failed") else None,
         deadline=NOW if case.deadline or needs_deadline else None,
         automatic=case.safe,
+        candidate_gone=case.unlisted,
     )
 
 
