@@ -55,42 +55,53 @@ class Tripwire:
         self._connect = engine.raw_connection
         setattr(engine, "raw_connection", self._watched)  # noqa: B010  # an instance's method
         self._fault: Fault | None = None
-        self._at = 0
-        self.left = 0
+        self._at = self._first = self._left = 0
         self.hits = 0
-        self.steps: list[str] = []
-        """Of the last transaction."""
+        self.begun = 0
+        """How many transactions began since it was armed, or made."""
 
     def _watched(self) -> Any:
         return _Connection(self._connect(), self)
 
     @contextmanager
-    def armed(self, fault: Fault, *, at: int, times: int = 1_000_000) -> Iterator[None]:
-        """Put ``fault`` before step ``at`` (from 1; -1 is COMMIT) of the next ``times`` transactions that get there."""
-        self._fault, self._at, self.left, self.hits = fault, at, times, 0
+    def armed(self, fault: Fault, *, at: int, first: int = 1, times: int = 1_000_000) -> Iterator[None]:
+        """Put ``fault`` before step ``at`` (from 1; -1 is COMMIT) of the transactions from the ``first`` on, so many times."""
+        self._fault, self._at, self._first, self._left, self.hits, self.begun = fault, at, first, times, 0, 0
         try:
             yield
         finally:
             self._fault = None
 
-    def step(self, connection: Any, statement: str) -> None:
-        self.steps = ["BEGIN"] if statement.startswith("BEGIN") else [*self.steps, statement]
-        here = self._at == len(self.steps) or (self._at == -1 and statement == "COMMIT")
-        if self._fault is not None and self.left > 0 and here:
-            self.left -= 1
+    def begins(self) -> int:
+        self.begun += 1
+        return self.begun
+
+    def step(self, connection: Any, transaction: int, step: int) -> None:
+        if self._fault is not None and self._left > 0 and transaction >= self._first and step == self._at:
+            self._left -= 1
             self.hits += 1
             self._fault(connection.driver_connection)
 
 
 class _Connection:
     def __init__(self, connection: Any, wire: Tripwire) -> None:
-        self._connection, self._wire, self.writing = connection, wire, False
+        self._connection, self._wire = connection, wire
+        self._transaction = self._steps = 0
 
     def cursor(self) -> Any:
-        return _Cursor(self._connection.cursor(), self, self._wire)
+        return _Cursor(self._connection.cursor(), self)
+
+    def execute(self, statement: str) -> None:
+        """Say that this comes next."""
+        if statement.startswith("BEGIN"):
+            self._transaction, self._steps = self._wire.begins(), 0
+        if self._transaction:
+            self._steps += 1
+            self._wire.step(self, self._transaction, self._steps)
 
     def commit(self) -> None:
-        self._wire.step(self, "COMMIT")
+        self.execute("COMMIT")
+        self._wire.step(self, self._transaction, -1)
         self._connection.commit()
 
     def __getattr__(self, name: str) -> Any:
@@ -98,13 +109,11 @@ class _Connection:
 
 
 class _Cursor:
-    def __init__(self, cursor: Any, connection: _Connection, wire: Tripwire) -> None:
-        self._cursor, self._connection, self._wire = cursor, connection, wire
+    def __init__(self, cursor: Any, connection: _Connection) -> None:
+        self._cursor, self._connection = cursor, connection
 
     def execute(self, statement: str, *arguments: Any) -> Any:
-        self._connection.writing |= statement.startswith("BEGIN")
-        if self._connection.writing:
-            self._wire.step(self._connection, statement)
+        self._connection.execute(statement)
         return self._cursor.execute(statement, *arguments)
 
     def __getattr__(self, name: str) -> Any:
