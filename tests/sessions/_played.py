@@ -76,8 +76,9 @@ class Agent:
     attempt_id: str
     session_id: str
     profile_id: str
-    far: bool
-    """On another machine."""
+    namespace: str
+    """Where it can be seen."""
+    person: int
     group: int
     live: bool = True
     ended: asyncio.Event = field(default_factory=asyncio.Event)
@@ -160,7 +161,7 @@ class Stage:
         """What ``reap_group`` is to a real machine: an agent is found by its marker, whether its group was written down or not."""
         await self.breathe()
         agent = self.agents.get(attempt_id)
-        if agent is not None and not agent.far:
+        if agent is not None:
             agent.kill()
         return True
 
@@ -281,12 +282,13 @@ class PlayedDownstream:
             return
         stage = self.stage
         await stage.breathe()
-        session_id = stage.about(self._attempt_id)[0]
+        session_id, _, person = stage.about(self._attempt_id)
         agent = Agent(
             self._attempt_id,
             session_id,
             self._profile_id,
-            far=self._host.namespace != "here",
+            namespace=self._host.namespace,
+            person=person,
             group=1000 + len(stage.agents),
         )
         self._alive()
@@ -365,21 +367,27 @@ class PlayedDownstream:
 def install(patch: pytest.MonkeyPatch, stage: Stage) -> None:
     """Let conductors play on ``stage``: no threads, no processes, and heartbeats when the stage says so."""
 
-    async def run_sync(function: Callable[[], Any]) -> Any:
+    async def run_sync(function: Callable[[], Any], **_: Any) -> Any:
         await anyio.lowlevel.checkpoint()
         result = function()
         with anyio.CancelScope(shield=True):  # as a thread: what was made is made
             await stage.breathe()
         return result
 
-    async def until_beat(seconds: float) -> None:
-        await HOST.get().beat.wait()
+    class Beating:
+        """``anyio``, except that it sleeps until the next heartbeat."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(anyio, name)
+
+        async def sleep(self, seconds: float) -> None:
+            await HOST.get().beat.wait()
 
     PlayedDownstream.stage = stage
     patch.setattr("kandev_routing_sdk.conductor.attempt.HeadlessDownstream", PlayedDownstream)
     patch.setattr("kandev_routing_sdk.conductor.recovery.reap_group", stage.reap)
     patch.setattr("kandev_routing_sdk.conductor.tasks.to_thread", SimpleNamespace(run_sync=run_sync))
-    patch.setattr("kandev_routing_sdk.conductor.ledger.anyio", SimpleNamespace(sleep=until_beat))
+    patch.setattr("kandev_routing_sdk.conductor.ledger.anyio", Beating())
 
 
 def profiles_table(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -107,8 +107,8 @@ class Write:
 class MortalStore:
     """One host's way to the store: dead hosts write nothing, read nothing, and learn nothing."""
 
-    def __init__(self, store: SqlStore, host: Host, wrote: Callable[[Write], None]) -> None:
-        self._store, self._host, self._wrote = store, host, wrote
+    def __init__(self, store: SqlStore, host: Host, town: Town) -> None:
+        self._store, self._host, self._town = store, host, town
 
     def __getattr__(self, name: str) -> Any:  # a stand-in for every method
         method = getattr(self._store, name)
@@ -130,26 +130,33 @@ class MortalStore:
         touches = name in {"change_circuits", "admit", "put_circuit", "renew"} or (
             name == "commit" and (args[0].circuits or args[0].admit is not None)
         )
-        before = self._circuits() if touches else {}
+        before = self._town.circuits
         result = method(*args, **kwargs)
-        self._wrote(Write(name, (*args, *kwargs.values()), result, before, self._circuits() if touches else {}))
+        if touches:
+            self._town.circuits = {c.key.key: c for c in self._store.circuits()}
+        self._town.wrote(Write(name, (*args, *kwargs.values()), result, before, self._town.circuits))
         if fatal:
             host.die()
             raise Dead
         return result
 
-    def _circuits(self) -> dict[str, Circuit]:
-        return {c.key.key: c for c in self._store.circuits()}
-
 
 class OneLook(Worker):
-    """A worker that looks once and drives what it got."""
+    """A worker that looks once whenever it is told to, and then waits for what it drives."""
 
-    async def once(self) -> None:
-        """Look once; return when what was taken rests."""
-        async with anyio.create_task_group() as group:
-            await self._catch_up()
-            await self._tick(group)
+    def __init__(self, engine: Engine) -> None:
+        super().__init__(engine, WorkerOptions(until_idle=True, grace_s=1e9), lambda _: _nobody)
+
+    async def once(self, most: int, *, afresh: bool) -> None:
+        """Look for so many sessions; ``afresh``: at flag and settings, too, as each worker does when it starts and now and then."""
+        self._options = replace(self._options, max_sessions=len(self._running) + most)
+        self._caught_up = self._caught_up and not afresh
+        self.stop = anyio.Event()
+        await self.run()
+
+    async def _pause(self) -> None:
+        """One look is enough."""
+        self.stop.set()
 
 
 @dataclass(eq=False)
@@ -159,6 +166,13 @@ class Process:
     host: Host
     engine: Engine
     tasks: set[asyncio.Task[Any]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._worker = OneLook(self.engine)
+
+    def worker(self, *, most: int = 1, afresh: bool = False) -> Coroutine[Any, Any, None]:
+        """What its worker does in one look, taking so many sessions at most."""
+        return self._worker.once(most, afresh=afresh)
 
     @property
     def router(self) -> Router:
@@ -181,10 +195,11 @@ class Town:
     """Every attempt whose row became durable."""
     asked: dict[str, int] = field(default_factory=dict)
     """How often a person asked for work in each session, and it became durable."""
-    writes: list[Write] = field(default_factory=list)
-    """Of this step."""
     processes: list[Process] = field(default_factory=list)
     """Whoever was ever started."""
+    circuits: dict[str, Circuit] = field(default_factory=dict)
+    """As they are stored: nobody else writes."""
+    watchers: list[Callable[[Write], None]] = field(default_factory=list)
     bugs: list[BaseException] = field(default_factory=list)
     """What came out of a living host's work that is no error of this SDK's."""
 
@@ -198,8 +213,10 @@ class Town:
         assert record is not None, "an agent was launched without its committed attempt (design §6, 4)"
         return record.session_id, record.prompt_number, self.asked.get(record.session_id, 0)
 
-    def _wrote(self, write: Write) -> None:
-        self.writes.append(write)
+    def wrote(self, write: Write) -> None:
+        """Take note of what became durable."""
+        for watch in self.watchers:
+            watch(write)
         commit = write.commit
         if commit is None:
             return
@@ -216,7 +233,7 @@ class Town:
     def process(self, namespace: str = "here") -> Process:
         """Start a host."""
         host = Host(f"h{len(self.processes) + 1}", namespace)
-        store: Any = MortalStore(self.store, host, self._wrote)
+        store: Any = MortalStore(self.store, host, self)
         engine = Engine(
             store=store,
             registry=self._registry,
@@ -238,13 +255,21 @@ class Town:
     def begin(self, process: Process, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Let ``process`` do ``work`` until that is done or waits for an agent."""
 
-        async def main() -> asyncio.Task[Any]:
-            HOST.set(process.host)
-            task = asyncio.get_running_loop().create_task(_quietly(process.host, work))
-            process.tasks.add(task)
-            task.add_done_callback(partial(self._ended, process))
+        return self.race([(process, work)])[0]
+
+    def race(self, works: Sequence[tuple[Process, Coroutine[Any, Any, Any]]]) -> list[asyncio.Task[Any]]:
+        """As :meth:`begin`, several at once."""
+
+        async def main() -> list[asyncio.Task[Any]]:
+            tasks = []
+            for process, work in works:
+                HOST.set(process.host)
+                task = asyncio.get_running_loop().create_task(_quietly(process.host, work))
+                process.tasks.add(task)
+                task.add_done_callback(partial(self._ended, process))
+                tasks.append(task)
             await self._settle()
-            return task
+            return tasks
 
         return self.runner.run(main())
 
@@ -275,10 +300,21 @@ class Town:
                 return
         raise AssertionError("somebody never comes to rest")
 
-    def look(self, process: Process, *, most: int = 1) -> asyncio.Task[Any]:
+    def has_ended(self, process: Process) -> bool:
+        """Whether nothing runs in ``process`` any more; a worker notices that a little later."""
+
+        async def main() -> None:
+            for _ in range(100):
+                if not process.tasks:
+                    return
+                await asyncio.sleep(0.02)
+
+        self.runner.run(main())
+        return not process.tasks
+
+    def look(self, process: Process, *, most: int = 1, afresh: bool = False) -> asyncio.Task[Any]:
         """Let the worker of ``process`` look once."""
-        options = WorkerOptions(max_sessions=most)
-        return self.begin(process, OneLook(process.engine, options, lambda _: _nobody).once())
+        return self.begin(process, process.worker(most=most, afresh=afresh))
 
     def beat(self, process: Process) -> None:
         """Let ``process`` renew what it owns."""

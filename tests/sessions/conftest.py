@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -28,6 +30,14 @@ def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ready_sqlite(migrated_file: Path, tmp_path: Path) -> str:
     """An SQLite database of this test's own, with the schema."""
     return f"sqlite:///{shutil.copy(migrated_file, tmp_path / 'routing.db')}"
+
+
+@pytest.fixture
+def quick_sqlite(migrated_file: Path) -> Iterator[Path]:
+    """An SQLite file with the schema, in memory where the machine has a place for that: nothing of it is to last."""
+    memory = Path("/dev/shm")  # a folder of our own in it
+    with TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        yield Path(shutil.copy(migrated_file, Path(folder) / "routing.db"))
 
 
 @pytest.fixture(scope="session")

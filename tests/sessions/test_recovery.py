@@ -290,7 +290,7 @@ def test_an_owner_that_was_only_asleep(town: Town) -> None:
 
     agent.go.set()
     town.settle()
-    assert set() == asleep.tasks, "it noticed"
+    assert town.has_ended(asleep), "it noticed"
     assert seen == see(town, session_id)
     assert [] == town.bugs
 
@@ -327,7 +327,7 @@ def test_an_owner_whose_session_was_taken_ends_its_agent_at_its_heartbeat(town: 
 
     town.beat(far)
     assert [] == town.stage.live(session_id)
-    assert set() == far.tasks
+    assert town.has_ended(far)
 
 
 @pytest.mark.parametrize("namespace", ["here", "far"])

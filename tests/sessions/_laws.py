@@ -1,0 +1,251 @@
+"""The eight invariants (design §6), each as one function, judged from what really happened and from what is durable."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from kandev_routing_sdk.evidence.effects import effect_refusal
+from kandev_routing_sdk.ports import DecisionSort
+from kandev_routing_sdk.profiles import DynamicProfile
+from kandev_routing_sdk.route.guards import is_at_rest
+from kandev_routing_sdk.route.model import Reason, Route, State
+from kandev_routing_sdk.types import AttemptOutcome, CircuitState, DispatchMark
+from tests.sessions._played import CANARY, SAFE_FAILURES, Agent, Sent
+from tests.sessions._town import Town, Write
+
+TIMED = frozenset({State.RETRY_WAIT, State.WAITING_FOR_RESET, State.WAITING})
+
+
+class Laws:
+    """Watches a town; raises ``AssertionError`` as soon as one is broken."""
+
+    def __init__(self, town: Town, dump: Callable[[], bytes]) -> None:
+        self.town, self._dump = town, dump
+        self.said: list[str] = []
+        """What errors said."""
+        self._heard = 0
+        self._moved = False
+        self._broken: AssertionError | None = None
+        self._seen: dict[str, Route] = {}
+        town.stage.at_launch = self._at_launch
+        town.stage.at_dispatch = self._at_dispatch
+        town.watchers.append(self._at_write)
+
+    @property
+    def seen(self) -> list[Route]:
+        """The sessions as they were after the last step."""
+        return list(self._seen.values())
+
+    # When they can be broken ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _remembered(self) -> Iterator[None]:
+        """A worker outlives whatever comes out of one session's work; what was broken is broken all the same."""
+        try:
+            yield
+        except AssertionError as broken:
+            self._broken = self._broken or broken
+            raise
+
+    def _at_launch(self, agent: Agent) -> None:
+        with self._remembered():
+            self.invariant_2_at_most_one_live_agent(agent)
+            self.invariant_4_no_launch_without_its_decision(agent)
+
+    def _at_dispatch(self, sent: Sent) -> None:
+        with self._remembered():
+            self.invariant_1_at_most_one_dispatch(sent)
+            self.invariant_7_no_resume_token_crosses_profiles(sent)
+
+    def _at_write(self, write: Write) -> None:
+        self._moved = True
+        with self._remembered():
+            self.invariant_6_one_probe_and_monotone_deadlines(write)
+            self.invariant_8_no_secret_is_written(write)
+
+    def after_step(self) -> None:
+        """Everything that must hold whenever nobody is in the middle of a write."""
+        if self._broken is not None:
+            raise self._broken
+        for bug in self.town.bugs:
+            raise bug
+        if self._moved:
+            self._moved = False
+            for route in self.town.store.sessions(limit=1000):
+                before = self._seen.get(route.session_id)
+                if before is None or before.revision != route.revision:
+                    self.invariant_3_numbers_only_grow(before, route)
+                    self.invariant_4_no_timer_without_its_deadline(route)
+                    self.invariant_7_the_native_session_is_its_own_profiles(route)
+                    self.no_prompt_is_lost(route)
+                self.invariant_5_whoever_is_at_work_has_an_owner(route)
+                self._seen[route.session_id] = route
+        self.invariant_8_no_secret_is_said()
+
+    # The eight --------------------------------------------------------------------------------------------------------------
+
+    def invariant_1_at_most_one_dispatch(self, sent: Sent) -> None:
+        """A prompt is dispatched at most once per attempt row, and never again automatically after any observed or possible effect."""
+        others = [s for s in self.town.stage.sent if s is not sent and s.session_id == sent.session_id]
+        assert all(s.attempt_id != sent.attempt_id for s in others), "twice for one attempt"
+        rows = {row.attempt_id: row for row in self.town.store.attempts(sent.session_id)}
+        assert DispatchMark.DISPATCHING is rows[sent.attempt_id].mark, "sent before that was written down"
+        for other in others:
+            if other.person != sent.person:
+                continue  # a person asked meanwhile
+            assert other.play in SAFE_FAILURES, f"{other.play} was followed by another dispatch"
+            row = rows[other.attempt_id]
+            assert (DispatchMark.SETTLED, AttemptOutcome.FAILED) == (row.mark, row.outcome), "what it did was unknown"
+            assert row.effects is not None
+            assert effect_refusal(row.effects) is None
+
+    def invariant_2_at_most_one_live_agent(self, agent: Agent) -> None:
+        """At most one live downstream per session; a successor's prompt is never sent while a predecessor may act.
+
+        What runs on a machine that cannot be reached is a person's risk: then one was asked.
+        """
+        for other in self.town.stage.live(agent.session_id):
+            unreachable = other.namespace != agent.namespace and agent.person > other.person
+            assert unreachable, f"{agent.profile_id} was started while {other.profile_id} may still act"
+
+    def invariant_3_numbers_only_grow(self, before: Route | None, after: Route) -> None:
+        """Generations and revisions only grow; each generation has exactly one decision row."""
+        if before is not None:
+            assert before.revision <= after.revision
+            assert before.generation <= after.generation
+            assert before.prompt_number <= after.prompt_number
+            if before.generation == after.generation and before.attempt_id == after.attempt_id:
+                return
+        store = self.town.store
+        expected = list(range(1, after.generation + 1))
+        assert expected == [s.generation for s in store.selections(after.session_id)]
+        made = [d for d in store.decisions(after.session_id) if d.sort is DecisionSort.SELECTION and d.answer["chosen"]]
+        assert len(expected) == len(made)
+        ordinals = [row.ordinal for row in store.attempts(after.session_id)]
+        assert list(range(1, len(ordinals) + 1)) == ordinals
+
+    def invariant_4_no_launch_without_its_decision(self, agent: Agent) -> None:
+        """No launch without its committed decision; …"""
+        row = next(r for r in self.town.store.attempts(agent.session_id) if r.attempt_id == agent.attempt_id)
+        assert row.mark in {DispatchMark.CLAIMED, DispatchMark.DISPATCHING}
+        assert row.generation in [s.generation for s in self.town.store.selections(agent.session_id)]
+        route = self.town.store.load(agent.session_id)
+        assert route is not None
+        assert (agent.attempt_id, agent.profile_id) == (route.attempt_id, route.execution_profile_id)
+
+    def invariant_4_no_timer_without_its_deadline(self, route: Route) -> None:
+        """… no timer without its committed deadline."""
+        if route.prior_state is None:
+            assert (route.state in TIMED) == (route.deadline is not None), f"{route.state} with {route.deadline}"
+        if route.state in {State.RETRY_WAIT, State.WAITING_FOR_RESET}:
+            assert route.decision is not None
+
+    def invariant_4_no_timer_fires_early(self, before: Route, now: datetime) -> None:
+        """A retry whose deadline is not there yet stays where it is, whoever looks."""
+        after = self.town.store.load(before.session_id)
+        if before.state is State.RETRY_WAIT and before.deadline is not None and before.deadline > now:
+            assert after is not None
+            assert before.revision == after.revision, f"{before.deadline} fired at {now}"
+
+    def invariant_5_whoever_is_at_work_has_an_owner(self, route: Route) -> None:
+        """``selecting``, ``starting``, ``switching``, ``retrying``, and ``active``/``reroute_pending`` with a turn in flight, always have
+        a live owner lease, or reconciliation moves them: they have a lease that ends. Whether they are moved then, see :func:`settles`.
+        """
+        if is_at_rest(route):
+            return
+        assert route.owner_id is not None, f"nobody is at work for {route.state}"
+        assert route.owner_until is not None, f"{route.state} belongs to somebody for ever"
+
+    def invariant_6_one_probe_and_monotone_deadlines(self, write: Write) -> None:
+        """At most one unexpired probe lease per resource over all processes; an open deadline never shrinks through a later, weaker
+        hint. And who is launched has every key closed, or its lease (R-CIR-8).
+        """
+        now = self.town.clock.now()
+        by_hand = write.name == "put_circuit"
+        freed = {} if write.commit is None else {(c.key.key, getattr(c, "token", None)) for c in write.commit.circuits}
+        for key, after in write.after.items():
+            before = write.before.get(key)
+            if before is None:
+                continue
+            if before.lease_is_live(now) and after.lease_is_live(now) and before.probe_token != after.probe_token:
+                assert (key, before.probe_token) in freed, f"two probes of {key}"
+            closed = CircuitState.CLOSED in {before.state, after.state}
+            if before.deadline is not None and before.deadline > now and not closed and not by_hand:
+                assert after.action_required or (after.deadline or now) >= before.deadline, f"{key} opens earlier"
+        commit = write.commit
+        if commit is None or commit.new_attempt is None or not self._is_dynamic(commit.after):
+            return
+        if commit.before is not None and commit.before.prompt_number < commit.after.prompt_number:
+            return  # a person's next message to whom the session is with: active sessions stay
+        for stands_on in commit.new_attempt.resource_keys:
+            circuit = write.after.get(stands_on.key)
+            if circuit is not None and circuit.state is not CircuitState.CLOSED:
+                assert circuit.is_held_by(commit.new_attempt.lease_token, now), f"launched against {stands_on.key}"
+
+    def _is_dynamic(self, route: Route) -> bool:
+        return isinstance(self.town.shelf.get(route.logical_profile_id), DynamicProfile)
+
+    def invariant_7_no_resume_token_crosses_profiles(self, sent: Sent) -> None:
+        """No resume token is ever passed to another profile. (What a launch is given, the played adapter looks at itself.)"""
+        assert "native:" not in sent.text
+
+    def invariant_7_the_native_session_is_its_own_profiles(self, route: Route) -> None:
+        """What is kept of a native session is kept with the profile that made it."""
+        if route.native_session_id is not None:
+            assert route.native_session_id.startswith(f"native:{route.native_profile_id}:")
+
+    def invariant_8_no_secret_is_written(self, write: Write) -> None:
+        """No secret canary appears in any row, event, …"""
+        assert CANARY.encode() not in pickle.dumps(write.args)
+
+    def invariant_8_no_secret_is_said(self) -> None:
+        """… log line or exception text."""
+        assert not any(CANARY in text for text in self.said[self._heard :])
+        self._heard = len(self.said)
+
+    def invariant_8_no_secret_is_kept(self) -> None:
+        """And none in the database, whichever way it might have come there."""
+        assert CANARY.encode() not in self._dump()
+
+    # And what follows from them -----------------------------------------------------------------------------------------------
+
+    def no_prompt_is_lost(self, route: Route) -> None:
+        """The user's message stays parked with the session until it is answered, or the session was stopped (R-CON-10)."""
+        if route.parked_prompt is not None or route.state is State.STOPPED or route.reason is Reason.SUCCEEDED:
+            return
+        rows = self.town.store.attempts(route.session_id)
+        answered = [r for r in rows if r.prompt_number == route.prompt_number and r.outcome is AttemptOutcome.SUCCESS]
+        assert answered, f"the prompt of {route.session_id} is gone in {route.state}"
+
+
+def settles(town: Town) -> None:
+    """Reconciliation moves whoever lost their owner (invariant 5): with the flag on and every agent answering, after a week of workers
+    looking each session rests, is answered, or says what a person has to do.
+    """
+    for process in town.processes:
+        town.kill(process)
+    town.stage.plays.clear()
+    town.stage.probes.clear()
+    town.flag = True
+    for wait_s in (61, 3700, 8 * 24 * 3600, 61):
+        worker = town.process()
+        town.clock.advance(wait_s)
+        for _ in range(100):
+            revisions = _revisions(town)
+            town.look(worker, most=100)
+            if revisions == _revisions(town):
+                break
+        else:
+            raise AssertionError("workers never come to rest")
+    for route in town.store.sessions(limit=1000):
+        words = f"{route.session_id} is left in {route.state} ({route.reason})"
+        assert is_at_rest(route), words
+        assert route.owner_id is None, words
+        assert route.state in {State.ACTIVE, State.ACTION_REQUIRED, State.STOPPED}, words
+
+
+def _revisions(town: Town) -> dict[str, int]:
+    return {route.session_id: route.revision for route in town.store.sessions(limit=1000)}
