@@ -60,6 +60,20 @@ def complete_profile(context: typer.Context, incomplete: str) -> list[tuple[str,
     return [(i, f"{p.name} ({p.kind})") for i, p in profiles.items() if i.startswith(incomplete)]
 
 
+def complete_session(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Offer the newest sessions; nothing when there is no database that can be read."""
+    from kandev_routing_sdk.errors import RoutingError
+    from kandev_routing_sdk.store import open_store
+
+    try:
+        url = globals_of(context).settings(required=False).store_url
+        with open_store(url, read_only=True) as store:
+            found = [route for route in store.sessions(limit=100) if route.kind == "session"]
+    except RoutingError:
+        return []
+    return [(r.session_id, f"{r.logical_profile_id}, {r.state}") for r in found if r.session_id.startswith(incomplete)]
+
+
 def read_bytes(source: str) -> bytes:
     """Read a file, or standard input for ``-``; raises :class:`~kandev_routing_sdk.errors.InputDataError`."""
     from kandev_routing_sdk.errors import InputDataError
@@ -132,5 +146,11 @@ Here: TypeAlias = Annotated[
     typer.Option("--here", help="Go on with it in this process until it rests, instead of leaving it to a worker."),
 ]
 SessionId: TypeAlias = Annotated[
-    str, typer.Argument(metavar="SESSION", help="As kandev-routing sessions lists it.", show_default=False)
+    str,
+    typer.Argument(
+        metavar="SESSION",
+        help="As kandev-routing sessions lists it.",
+        autocompletion=complete_session,
+        show_default=False,
+    ),
 ]

@@ -205,9 +205,10 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], styles: Sequenc
     shown = Table(box=None, pad_edge=False, header_style="bold")
     # the first column names the row: what is cut short there cannot be given to the next command
     longest = max((len(row[0]) for row in rows), default=0)
-    shown.add_column(columns[0], overflow="fold", min_width=min(longest, _NAME_WIDTH))
+    whole = longest <= _NAME_WIDTH
+    shown.add_column(columns[0], overflow="fold", min_width=min(longest, _NAME_WIDTH), no_wrap=whole)
     for heading in columns[1:]:
-        shown.add_column(heading)
+        shown.add_column(heading, overflow="fold")
     for number, row in enumerate(rows):
         shown.add_row(
             *(Text(one_line(cell, 1000)) for cell in row), style=styles[number] if number < len(styles) else None

@@ -104,9 +104,8 @@ def written(at: datetime) -> str:
 
 
 def _facts(snapshot: Snapshot, now: datetime) -> Iterator[tuple[str, str]]:
-    at = f", with {snapshot.execution_profile_id}" if snapshot.execution_profile_id else ""
     yield "session", snapshot.session_id
-    yield "profile", f"{snapshot.logical_profile_id}{at}"
+    yield "profile", _profile(snapshot)
     yield "state", f"{snapshot.state} ({snapshot.reason}): {state_words(snapshot)}"
     yield "generation", str(snapshot.generation)
     if snapshot.code is not None:
@@ -125,6 +124,12 @@ def _facts(snapshot: Snapshot, now: datetime) -> Iterator[tuple[str, str]]:
     if advice:
         yield "advice", advice
     yield "begun", f"{written(snapshot.created_at)}; last changed {written(snapshot.updated_at)}"
+
+
+def _profile(snapshot: Snapshot) -> str:
+    """Return the profile that was asked for, and which one is at it for a dynamic one."""
+    logical, current = snapshot.logical_profile_id, snapshot.execution_profile_id
+    return logical if current in {None, logical} else f"{logical}, with {current}"
 
 
 def _goes_on(snapshot: Snapshot, deadline: datetime, now: datetime) -> str:
@@ -210,18 +215,19 @@ def _show_actions(snapshot: Snapshot) -> None:
 
 
 def row(snapshot: Snapshot, now: datetime) -> tuple[str, ...]:
-    """Return a session as a row of a table."""
-    goes_on = "" if snapshot.deadline is None else moment(snapshot.deadline, now)
+    """Return a session as a row of a table, narrow enough for a terminal."""
+    state = "running" if snapshot.turn_running else snapshot.state
     return (
         snapshot.session_id,
-        written(snapshot.created_at),
-        snapshot.logical_profile_id,
-        snapshot.execution_profile_id or "",
-        "running" if snapshot.turn_running else snapshot.state,
-        snapshot.code or "",
-        goes_on,
-        str(snapshot.generation),
+        _clock(snapshot.created_at, now),
+        _profile(snapshot),
+        f"{state}: {snapshot.code}" if snapshot.code else state,
+        "" if snapshot.deadline is None else _clock(snapshot.deadline, now),
     )
 
 
-COLUMNS: Final = ("session", "begun", "profile", "with", "state", "cause", "goes on", "generation")
+def _clock(at: datetime, now: datetime) -> str:
+    return moment(at, now).partition(" (")[0]
+
+
+COLUMNS: Final = ("session", "begun", "profile", "state", "goes on")

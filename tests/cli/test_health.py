@@ -131,6 +131,15 @@ def test_on_a_narrow_terminal_what_names_a_row_is_whole(
     assert key in "".join(starts)
 
 
+def test_on_a_narrow_terminal_every_column_is_left_some_room(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("kandev_routing_sdk.cli.output.is_terminal", lambda stream: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    table(("name", "profile", "until"), [(f"session:{'0' * 28}", "frontier, with " + "fable " * 9, "16:29:43 UTC")])
+    assert "16:29:43" in capfd.readouterr().out
+
+
 def test_a_past_call_says_what_its_attempts_met(world: World, here: Callable[..., Ran]) -> None:
     """Afterwards a person can still see why the first candidate failed."""
     world.agent("fable", ScriptBuilder().fail_quota(7200))

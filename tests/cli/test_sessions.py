@@ -85,7 +85,7 @@ def test_a_session_is_begun_done_by_a_worker_gone_on_with_and_ended(either: Worl
     (listed,) = here("sessions", "--json").document["sessions"]
     assert (session, "stopped") == (listed["session_id"], listed["state"])
     row = here("sessions").out.splitlines()[1].split("\t")
-    assert [session, "frontier", "sol", "stopped"] == [row[0], *row[2:5]]
+    assert [session, "frontier, with sol", "stopped", ""] == [row[0], *row[2:]]
 
 
 def test_where_the_agents_work_is_kept_with_the_session(world: World, here: Callable[..., Ran]) -> None:
@@ -477,3 +477,20 @@ def test_looking_changes_nothing_and_makes_nothing(world: World, here: Callable[
     assert 0 == here("sessions", "show", session, "--why", "--events").code
     assert 0 == here("sessions").code
     assert before == world.database.read_bytes()
+
+
+def test_a_shell_can_complete_sessions(world: World, here: Callable[..., Ran]) -> None:
+    """Their ids are long. Where there is no database, nothing is offered and nothing is made."""
+    world.agent("sol", ScriptBuilder().say("ok"))
+    world.configure()
+
+    def offered(beginning: str) -> list[str]:
+        words = f"kandev-routing sessions show {beginning}"
+        return world.run(
+            env={"_KANDEV_ROUTING_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": "3"}
+        ).out.split()
+
+    assert [] == offered("sess")
+    assert not world.database.exists()
+    session = started(here, profile="sol")
+    assert [session] == [one.replace("\\", "") for one in offered("sess")]
