@@ -6,7 +6,7 @@ import itertools
 import json
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -84,7 +84,8 @@ class Case:
     programs: tuple[Program, ...]
     results: list[dict[str, Any]] = field(default_factory=list)
     ahead_s: float = 0.0
-    """Where the clock of the next taker-over stands."""
+    """Where the clock of the last taker-over stood."""
+    _jobs: int = 0
 
     @classmethod
     def of(cls, nursery: Nursery, folder: Path, databases: Databases, *programs: Program) -> Case:
@@ -105,29 +106,19 @@ class Case:
 
     def job(self, ops: Sequence[Op], **fields: Any) -> dict[str, Any]:
         """A job for the nursery."""
-        result = self.folder / "result.json"
-        result.unlink(missing_ok=True)
-        return {
-            "world": str(self.world),
-            "ops": [list(op) for op in ops],
-            "ahead_s": 0.0,
-            "result": str(result),
-            **fields,
-        }
+        self._jobs += 1
+        result = str(self.folder / f"result-{self._jobs}.json")
+        return {"world": str(self.world), "ops": [list(op) for op in ops], "ahead_s": 0.0, "result": result, **fields}
 
     def run(self, ops: Sequence[Op], **fields: Any) -> dict[str, Any] | None:
         """Let a worker play; return what it has to tell, or None when it was killed."""
-        (code,) = self.nursery.run(self.job(ops, **fields))
+        job = self.job(ops, **fields)
+        (code,) = self.nursery.run(job)
         if code == SIGKILLED:
             return None
         assert 0 == code
-        self.results.append(self.told())
+        self.results.append(told(job))
         return self.results[-1]
-
-    def told(self) -> dict[str, Any]:
-        """What the last worker had to tell."""
-        found: dict[str, Any] = json.loads((self.folder / "result.json").read_text("utf-8"))
-        return found
 
     def recover(self, **fields: Any) -> dict[str, Any] | None:
         """Let another worker take over, later, and then a person do what is asked for; None when that one was killed, too."""
@@ -208,6 +199,12 @@ class Case:
             assert AttemptOutcome.FAILED is attempt.outcome, f"{second} followed {first}, whose end nobody saw"
             shown = {step["do"] for step in first["steps"]}
             assert {"fail"} == shown, f"{second} followed {first}, which had effects"
+
+
+def told(job: Mapping[str, Any]) -> dict[str, Any]:
+    """What the worker that did a job had to tell."""
+    found: dict[str, Any] = json.loads(Path(job["result"]).read_text("utf-8"))
+    return found
 
 
 def _says_what_it_needs(session: dict[str, Any]) -> None:

@@ -29,6 +29,7 @@ class Nursery:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
+        self._running = False
 
     def _answer(self) -> list[int]:
         assert self._process.stdout is not None
@@ -39,13 +40,17 @@ class Nursery:
 
     def start(self, jobs: Sequence[dict[str, Any]]) -> list[int]:
         """Fork a worker for each job; return their process ids."""
+        if self._running:
+            self.wait()  # for those of a test that failed
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(list(jobs)) + "\n")
         self._process.stdin.flush()
+        self._running = True
         return self._answer()
 
     def wait(self) -> list[int]:
         """Wait for the workers that were started; return their exit codes, negative for a signal."""
+        self._running = False
         return [os.waitstatus_to_exitcode(status) for status in self._answer()]
 
     def run(self, *jobs: dict[str, Any]) -> list[int]:

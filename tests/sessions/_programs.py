@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kandev_routing_sdk.testing import ScriptBuilder, ScriptedAgent
+from tests.sessions._shell import ShellAgent
 
 Op = tuple[str, *tuple[Any, ...]]
 """What a worker does next; see :mod:`tests.sessions._worker`."""
@@ -52,6 +53,8 @@ class Program:
     """How many kills there are at commits, at least."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Of every agent's profile."""
+    probe: Mapping[str, Any] | None = None
+    """What a cheap probe of every agent hears."""
 
 
 def _fable(*scripts: ScriptBuilder, policy: Mapping[str, Any] | None = None) -> Agent:
@@ -66,8 +69,15 @@ PROGRAMS: Mapping[str, Program] = {
     program.name: program
     for program in (
         Program("success", (_fable(answers().think("hm").say("done")),), least=14),
-        Program("handover", (_fable(answers().fail_quota(3600)), _SOL), least=24),
-        Program("handover-acp", (_fable(answers().fail_quota(3600)), _SOL), transport="acp", options=_QUIET, least=24),
+        Program("handover", (_fable(answers().fail_quota(3600)), _SOL), since=6, least=14),
+        Program(
+            "handover-acp",
+            (_fable(answers().fail_quota(3600)), _SOL),
+            transport="acp",
+            options=_QUIET,
+            since=3,
+            least=20,
+        ),
         Program(
             "reset",
             (_fable(answers().fail_quota(60), answers().say("done"), policy=_wait(300)), _SOL),
@@ -140,7 +150,7 @@ def build(folder: Path, url: str, programs: Sequence[Program]) -> Path:
         candidates = []
         for agent in program.agents:
             name = f"{program.name}-{agent.name}"
-            scripted = ScriptedAgent(folder / name, *agent.answers)
+            scripted = _agent(folder / name, program, agent)
             options = {"account": name, "provider_id": f"{name}-provider", **program.options}
             profiles[name] = scripted.profile(transport=program.transport, options=options)
             candidates.append({"profile": name, **({"policy": agent.policy} if agent.policy else {})})
@@ -148,3 +158,9 @@ def build(folder: Path, url: str, programs: Sequence[Program]) -> Path:
     path = folder / "world.json"
     path.write_text(json.dumps({"url": url, "folder": str(folder), "profiles": profiles}), "utf-8")
     return path
+
+
+def _agent(folder: Path, program: Program, agent: Agent) -> ShellAgent | ScriptedAgent:
+    if program.transport == "headless":
+        return ShellAgent(folder, *agent.answers, probe=program.probe)
+    return ScriptedAgent(folder, *agent.answers)

@@ -2,7 +2,8 @@
 
 Operations, each a list: ``["start", program, prompt]``, ``["call", profile, prompt]``, ``["work"]`` (until nothing is to be done now), ``["work", "stop" | "drop"]``
 (at the agents' first words, stop the session or take its first candidate away), ``["later", seconds]``, ``["prompt", text]``,
-``["act", action]``, ``["look"]`` (write down what the sessions show), ``["person"]`` (do what they ask for, until nothing is asked).
+``["act", action]``, ``["at", time]`` (wait for it), ``["race", generation]`` (ask for the same retry as everybody else until it is
+reached), ``["look"]`` (write down what the sessions show), ``["person"]`` (do what they ask for, until nothing is asked).
 """
 
 from __future__ import annotations
@@ -16,26 +17,45 @@ import traceback
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import anyio
 
 from kandev_routing_sdk import Progress, Router, Settings
 from kandev_routing_sdk.clock import SystemClock
 from kandev_routing_sdk.conductor import alongside
+from kandev_routing_sdk.errors import PreconditionFailed
+from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.profiles import DynamicProfile, parse_profiles
 from kandev_routing_sdk.profiles.model import Profile
 from kandev_routing_sdk.results import AgentSaid
 from kandev_routing_sdk.router import load_rules
+from kandev_routing_sdk.spec.adapter import LaunchPlan
 from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.store.engine import Database
 from kandev_routing_sdk.testing import ScriptedAdapter
 from tests._processes import live_processes
 
-ADAPTERS = (ScriptedAdapter(),)
-CATALOGUE = load_rules(ADAPTERS, plugins=False)[1]
+CATALOGUE = load_rules((ScriptedAdapter(),), plugins=False)[1]
 POLL_S = 0.02
 _PERSON_TRIES = 12
+
+
+class Unasked(ScriptedAdapter):
+    """Has no cheap probe: the next launch is the probe."""
+
+    can_probe: ClassVar[bool] = False
+
+
+class Slow(ScriptedAdapter):
+    """Its cheap probe takes longer than its worker lives."""
+
+    async def probe(self, plan: LaunchPlan, turn: TurnRecord) -> None:
+        await super().probe(plan, turn)
+        await anyio.sleep(60)
+
+
+_ADAPTERS: Mapping[str, type[ScriptedAdapter]] = {"asked": ScriptedAdapter, "unasked": Unasked, "slow": Slow}
 
 
 class LateClock(SystemClock):
@@ -191,6 +211,26 @@ class Worker:
         with (self._folder / "acted").open("a", encoding="utf-8") as file:
             file.write(json.dumps([session_id, time.time()]) + "\n")
 
+    async def _at(self, moment: float) -> None:
+        await anyio.sleep(max(0.0, moment - time.time()))
+
+    async def _race(self, goal: int) -> None:
+        (session,) = self._sessions()
+        won, lost = list[int](), 0
+        while session.generation < goal or session.state != "action_required":
+            if session.state == "action_required":
+                try:
+                    await self._router.sessions.act(
+                        session.session_id, "retry_now", expected_generation=session.generation, here=True
+                    )
+                    won.append(session.generation)
+                except PreconditionFailed:
+                    lost += 1
+            else:
+                await anyio.sleep(0.01)
+            session = self._router.sessions.snapshot(session.session_id)
+        self.done |= {"won": won, "lost": lost}
+
     async def _look(self) -> None:
         found = [self._router.sessions.snapshot(s.session_id).to_json() for s in self._sessions()]
         self.done["looks"].append({"sessions": found, "alive": agents_alive(self._folder)})
@@ -224,10 +264,11 @@ def run_job(job: dict[str, Any]) -> None:
         clock, source = LateClock(job["ahead_s"]), Profiles(profiles)
         for name in job.get("dropped", ()):
             source.drop(name)
+        adapters = (_ADAPTERS[job.get("adapter", "asked")](),)
         store = open_store(world["url"], migrate=False, timeout_s=job.get("timeout_s", 10.0))
         boundaries.watch(store._database)
         with Router.open(
-            settings, profiles=source, adapters=ADAPTERS, plugins=False, store=store, catalogue=CATALOGUE, clock=clock
+            settings, profiles=source, adapters=adapters, plugins=False, store=store, catalogue=CATALOGUE, clock=clock
         ) as router:
             worker = Worker(job, router, clock, source)
             done = worker.done

@@ -18,7 +18,7 @@ import pytest
 
 from tests._postgres import PostgresServer
 from tests._processes import wait_for
-from tests.sessions._campaign import AHEAD_S, SIGKILLED, Case, Databases, postgresql_databases, sqlite_databases
+from tests.sessions._campaign import AHEAD_S, SIGKILLED, Case, Databases, postgresql_databases, sqlite_databases, told
 from tests.sessions._nursery import Nursery, nursery
 from tests.sessions._programs import MIXED, PROGRAMS, WORK
 
@@ -120,7 +120,8 @@ def test_a_database_that_goes_away(
     for number in range(8 if disturbance == "backends" else 4):
         programs = [PROGRAMS[name] for name in draw.sample(MIXED, 3)]
         case = Case.of(workers, tmp_path / str(number), databases, *programs)
-        workers.start([case.job(case.whole())])
+        job = case.job(case.whole())
+        workers.start([job])
         for _ in range(3 if disturbance == "backends" else 1):
             time.sleep(draw.uniform(0.05, 0.3))
             if disturbance == "backends":
@@ -129,7 +130,7 @@ def test_a_database_that_goes_away(
                 server.restart(immediate=True)
                 done += 1
         assert [0] == workers.wait()
-        ended = case.told()
+        ended = told(job)
         assert "error" not in ended or ended["error"][1] is not None, ended["error"]
         case.settle()
     assert done >= (20 if disturbance == "backends" else 4)
