@@ -298,29 +298,31 @@ class Bench:
         self.wire = Tripwire(store)
 
     def fails_at_every_step(self, fault: Fault, expected: Callable[[StoreError], bool]) -> list[int]:
-        """Let every write fail at every step for as long as the cause is there; return how many steps each one has."""
+        """Let every write fail at every step for as long as the cause is there; return how many steps each one has.
+
+        Once there is no such step, the write works: on the same store, from the same rows.
+        """
         steps = []
         for number, write in enumerate(WRITES):
             write.set_up(self.store, number)
-            at = 1
-            while self._fails(write, number, fault, expected, at):
+            before, at = self.tables.rows(), 1
+            while (error := self._tried(write, number, fault, at)) is not None:
+                assert expected(error), (write.method, number, at, error)
+                assert before == self.tables.rows(), (write.method, number, at)
                 at += 1
+            assert before != self.tables.rows(), (write.method, number)
             steps.append(at - 1)
         return steps
 
-    def _fails(self, write: Write, number: int, fault: Fault, expected: Callable[[StoreError], bool], at: int) -> bool:
-        """Try once; whether there is such a step. Without one the write works, on the same store."""
-        where, before = f"step {at} of {write.method} {number}", self.tables.rows()
+    def _tried(self, write: Write, number: int, fault: Fault, at: int) -> StoreError | None:
         error: StoreError | None = None
         with self.wire.armed(fault, at=at):
             try:
                 write.act(self.store, number)
             except StoreError as raised:
                 error = raised
-        assert (error is not None) == (self.wire.hits > 0), f"{where} failed and nobody noticed"
-        assert error is None or expected(error), (where, error)
-        assert (error is not None) == (before == self.tables.rows()), where
-        return error is not None
+        assert (error is not None) == (self.wire.hits > 0), f"step {at} of {write.method} {number} failed unnoticed"
+        return error
 
 
 @contextmanager

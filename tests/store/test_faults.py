@@ -22,12 +22,12 @@ def clock() -> CountingClock:
     return CountingClock()
 
 
-def says(kind: type[StoreError], *words: str) -> Callable[[StoreError], bool]:
+def says(kind: type[StoreError], *words: str, one_of: tuple[str, ...] = ("",)) -> Callable[[StoreError], bool]:
     """Whether an error is of this kind, says all of this, what it means, and repeats nothing of the driver's."""
 
     def is_it(error: StoreError) -> bool:
         text = str(error)
-        known = all(word in text for word in (*words, ": "))
+        known = all(word in text for word in (*words, ": ")) and any(word in text for word in one_of)
         return type(error) is kind and known and text.startswith("the ") and "canary" not in text
 
     return is_it

@@ -190,11 +190,11 @@ def test_a_host_keeps_everything(
     assert before == look()
 
 
-def test_eight_processes_upgrade_one_host_s_database_at_once(look: Callable[[], Rows], database_url: str) -> None:
+def test_processes_upgrade_one_host_s_database_at_once(look: Callable[[], Rows], database_url: str) -> None:
     """R-DUR-1: from an older schema, too; each of them goes on to use it."""
     before = look()
     at_version(database_url, migrate.VERSIONS[0])
-    assert [f"s{n}" for n in range(8)] == race(_racers.opens, database_url)
+    assert [f"s{n}" for n in range(3)] == race(_racers.opens, database_url, count=3)
     with open_store(database_url, migrate=False) as store:
-        assert 8 == len(store.sessions())
+        assert 3 == len(store.sessions())
     assert before == look()
