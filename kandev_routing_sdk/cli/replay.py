@@ -49,7 +49,7 @@ def replay(  # noqa: PLR0917  # options, which typer gives by name
     context: typer.Context,
     rules: RuleFiles = None,
     call: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only the attempts of one call.", show_default=False)
+        str | None, typer.Option(metavar="ID", help="Only the attempts of one call or session.", show_default=False)
     ] = None,
     attempt: Annotated[str | None, typer.Option(metavar="ID", help="Only one attempt.", show_default=False)] = None,
     family: Annotated[

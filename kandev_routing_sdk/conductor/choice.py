@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
-from kandev_routing_sdk.circuits import Circuit
+from kandev_routing_sdk.circuits import Circuit, admission
 from kandev_routing_sdk.conductor.candidates import Field, rejected_of, survey
 from kandev_routing_sdk.conductor.claims import (
     SPREAD_S,
@@ -26,7 +26,7 @@ from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.ledger import Ledger
 from kandev_routing_sdk.conductor.tasks import in_thread
 from kandev_routing_sdk.errors import NotAdmitted, StoreUnavailable
-from kandev_routing_sdk.records import ActionRecord, Admit, AttemptRecord, DecisionRecord, DecisionSort, SelectionRecord
+from kandev_routing_sdk.records import Admit, AttemptRecord, DecisionRecord, DecisionSort, SelectionRecord, Wait
 from kandev_routing_sdk.results import AttemptReport, AttemptStarted, CandidateSkipped, Rejected
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import Reason, Round, Route, State, Trigger
@@ -148,78 +148,93 @@ class Chooser:
 
     # The same one again ---------------------------------------------------------------------------------------------------
 
-    async def try_again(
-        self, trigger: Trigger = Trigger.DUE, *, prompt: str | None = None, action: ActionRecord | None = None
-    ) -> Claimed | None:
-        """The wait is over, or a person ends it: the same candidate, if its keys admit it (R-CIR-8).
-
-        Raises :class:`~kandev_routing_sdk.errors.NotAdmitted` to a person when somebody else is probing.
-        """
+    async def try_again(self, trigger: Trigger = Trigger.DUE) -> Claimed | None:
+        """The wait is over: the same candidate, if its keys admit it (R-CIR-8)."""
         work, prepared = await self._current()
         if prepared is None:
-            gone = Facts(prompt=prompt, candidate_gone=True)
-            away = self._ledger.step(Trigger.CANDIDATE_REMOVED if prompt is None else Trigger.PROMPT, gone)
-            await self._ledger.commit(away, action=action, circuits=await self._ledger.hand_backs())
+            away = self._ledger.step(Trigger.CANDIDATE_REMOVED, Facts())
+            await self._ledger.commit(away, circuits=await self._ledger.hand_backs())
             return None
         attempt_id = self._engine.ids.new("attempt:")
-        facts = Facts(attempt_id=attempt_id, profile_id=prepared.profile.id, prompt=prompt)
-        transition = self._ledger.step(trigger, facts)
+        transition = self._ledger.step(trigger, Facts(attempt_id=attempt_id))
         if transition.after.state is State.ACTION_REQUIRED:
-            await self._ledger.commit(transition, action=action, circuits=await self._ledger.hand_backs())
+            await self._ledger.commit(transition, circuits=await self._ledger.hand_backs())
             return None
         record = new_record(self._engine, transition.after, attempt_id, prepared, ordinal=self._ledger.next_ordinal)
         claim = Claimed(record, prepared, _no_lease(self._engine, transition.after))
         try:
-            claimed = await self._commit(transition, claim, work.kind, action=action)
+            claimed = await self._commit(transition, claim, work.kind)
         except NotAdmitted as refused:
-            if (
-                trigger is Trigger.PROMPT
-            ):  # what a person says is no automatic try: active sessions stay where they are (R-CIR-8)
-                return self._began(await self._commit(transition, claim, ProfileKind.CONCRETE, action=action))
-            if trigger is Trigger.RETRY_NOW:
-                raise
             await self._refused(refused)
             return None
         return self._began(claimed)
 
     async def _refused(self, refused: NotAdmitted) -> None:
-        again = next_try(self._ledger.route, refused.until, self._engine.ids.uniform())
+        """Wait on, for what refused now and nothing else: what is free already would wake the route again and again."""
+        last = await self._ledger.last_attempt()
+        failed_at = (last and last.settled_at) or self._ledger.route.updated_at
+        again = next_try(self._ledger.route, failed_at, refused.until, self._engine.ids.uniform())
         transition = self._ledger.step(Trigger.DUE_NOT_ADMITTED, Facts(deadline=again))
-        back = () if transition.after.state is self._ledger.route.state else await self._ledger.hand_backs()
-        await self._ledger.commit(transition, circuits=back)
+        stays = transition.after.state is self._ledger.route.state
+        early = stays and transition.after.state is State.WAITING_FOR_RESET
+        await self._ledger.commit(
+            transition,
+            circuits=() if stays else await self._ledger.hand_backs(),
+            waits_for=(Wait(refused.key, until_closed=True),) if early else (),
+        )
 
-    async def redo(self, lost: AttemptRecord) -> Claimed | None:
-        """Start what a dead owner had claimed and provably not started: same generation, next attempt (R-DUR-3)."""
+    async def claim_again(self, lost: AttemptRecord | None) -> Claimed | None:
+        """Claim the route's own candidate in the generation that it has (R-DUR-3).
+
+        ``lost``: what a dead owner had claimed and provably not started; None for what a person asked, and nobody has claimed yet.
+        """
         work, prepared = await self._current()
-        gone = lost_record(lost, self._engine.clock.now())
+        gone = None if lost is None else lost_record(lost, self._engine.clock.now())
         if prepared is None:
             away = self._ledger.step(Trigger.ADAPTER_EXCEPTION, Facts(clean=True, reason=Reason.CANDIDATE_REMOVED))
-            await self._ledger.commit(away, update_attempt=gone)
+            await self._ledger.commit(away, update_attempt=gone, circuits=await self._ledger.hand_backs())
             return None
-        attempt_id = self._engine.ids.new("attempt:")
-        note = self.note_for(prepared)
-        transition = self._ledger.step(Trigger.OWNER_LOST_UNDISPATCHED, Facts(attempt_id=attempt_id, continuation=note))
+        attempt_id = self._ledger.route.attempt_id if lost is None else None
+        attempt_id = attempt_id or self._engine.ids.new("attempt:")
+        facts = Facts(attempt_id=attempt_id, continuation=self.note_for(prepared))
+        transition = self._ledger.step(Trigger.OWNER_LOST_UNDISPATCHED, facts)
         if transition.after.state is State.ACTION_REQUIRED:
-            await self._ledger.commit(transition, update_attempt=gone)
+            await self._ledger.commit(transition, update_attempt=gone, circuits=await self._ledger.hand_backs())
             return None
         record = new_record(self._engine, transition.after, attempt_id, prepared, ordinal=self._ledger.next_ordinal)
         claim = Claimed(record, prepared, _no_lease(self._engine, transition.after))
         try:
             claimed = await self._commit(transition, claim, work.kind, update=gone)
         except NotAdmitted:
+            if transition.after.probe_early:
+                # what a person says is no automatic try, and an active session stays where it is (R-CIR-8)
+                return self._began(await self._commit(transition, claim, ProfileKind.CONCRETE, update=gone))
             away = self._ledger.step(Trigger.ADAPTER_EXCEPTION, Facts(clean=True, reason=Reason.PROVIDER_FAILURE))
-            await self._ledger.commit(away, update_attempt=gone)
+            await self._ledger.commit(away, update_attempt=gone, circuits=await self._ledger.hand_backs())
             return None
         return self._began(claimed)
+
+    async def check_admitted(self) -> None:
+        """Raise :class:`~kandev_routing_sdk.errors.NotAdmitted` when somebody else is finding out about the candidate just now."""
+        last = await self._ledger.last_attempt()
+        work = await in_thread(self._source)
+        if last is None or work.kind is ProfileKind.CONCRETE:
+            return
+        circuits = await in_thread(self._engine.store.circuit_view, last.resource_keys)
+        for key in last.resource_keys:
+            now = self._engine.clock.now()
+            answer = admission(circuits.get(key.key), now=now, token=last.lease_token, early=True)
+            if answer.kind == "refused":
+                raise NotAdmitted(key.key, answer.until)
 
     def note_for(self, prepared: Prepared) -> str | None:
         """What the agent is told beside the prompt: what was kept for it, or what is known now."""
         route = self._ledger.route
         return route.continuation or note_for(route, self._reports, prepared.cleaner)
 
-    async def has_current(self) -> bool:
-        """Whether the route's own candidate is still one that can be launched."""
-        return (await self._current())[1] is not None
+    async def wants_current(self) -> bool:
+        """Whether the route's own candidate still is one, and enabled; whoever starts it sees whether it can be."""
+        return (await in_thread(self._source)).wants(self._ledger.route.execution_profile_id)
 
     async def _current(self) -> tuple[Work, Prepared | None]:
         """The route's own candidate as it is now; None when it is none any more."""
@@ -268,7 +283,6 @@ class Chooser:
         selection: SelectionRecord | None = None,
         decision: DecisionRecord | None = None,
         update: AttemptRecord | None = None,
-        action: ActionRecord | None = None,
     ) -> Claimed:
         """Commit the attempt with the leases it needs; return it with those it got."""
         token, admit = claim.lease.token, None
@@ -282,7 +296,6 @@ class Chooser:
             update_attempt=update,
             admit=admit,
             decision=decision,
-            action=action,
         )
         return replace(claim, lease=replace(claim.lease, held=frozenset(k.key for k in committed.leased)))
 

@@ -49,8 +49,11 @@ def new_record(engine: Engine, after: Route, attempt_id: str, prepared: Prepared
     )
 
 
-def next_try(route: Route, until: datetime | None, uniform: float) -> datetime | None:
-    """Return when to ask again for a resource that was refused until ``until``; None beyond what the policy allows (R-CIR-8)."""
+def next_try(route: Route, failed_at: datetime, until: datetime | None, uniform: float) -> datetime | None:
+    """Return when to ask again for a resource that was refused until ``until``; None beyond what the policy allows (R-CIR-8).
+
+    ``failed_at``: when the failure was settled after which the policy waits.
+    """
     decision = route.decision
     if until is None or decision is None or decision.deadline is None or decision.policy is None:
         return None
@@ -58,7 +61,7 @@ def next_try(route: Route, until: datetime | None, uniform: float) -> datetime |
     if route.state is State.WAITING_FOR_RESET:
         bound = timedelta(seconds=decision.policy.wait_for_reset.max_wait_seconds)
     again = until + timedelta(seconds=1 + SPREAD_S * uniform)
-    return again if again <= decision.deadline + bound else None
+    return again if again <= failed_at + bound else None
 
 
 def lost_record(record: AttemptRecord, now: datetime) -> AttemptRecord:

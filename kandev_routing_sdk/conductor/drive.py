@@ -183,12 +183,12 @@ class Drive:
 
     async def act(self, action: Trigger, record: ActionRecord | None) -> None:
         """Commit a person's action; :meth:`run` goes on from there."""
-        self._claimed = await self._requests.act(action, record)
+        await self._requests.act(action, record)
 
     async def ask(self, text: str) -> None:
         """Commit the user's next message; :meth:`run` goes on from there."""
         self.reports.clear()  # of an earlier prompt: what they may have done, the route knows
-        self._claimed = await self._requests.ask(text)
+        await self._requests.ask(text)
 
     async def switch_flag(self, *, on: bool) -> None:
         """Bring the session in line with the feature flag."""
@@ -202,8 +202,6 @@ class Drive:
         """Leave what was just committed to whoever comes first, at once; nothing was started for it here."""
         await self._recovery.finish_stop()
         try:
-            if self._claimed is not None:
-                await self._ledger.disown(self._claimed.record)
             await self._ledger.hand_on()
         except (
             StoreError
@@ -265,7 +263,7 @@ class Drive:
 
     async def _take_over(self) -> None:
         """Nothing of the attempt lives here: its owner died, or a person asked for it elsewhere."""
-        self._claimed = await self._recovery.take_over(self._claimed)
+        self._claimed = await self._recovery.take_over()
 
     async def _reconsider(self) -> None:
         route = self.route

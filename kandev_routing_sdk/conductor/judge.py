@@ -218,12 +218,15 @@ def _bookings(
         exhausted=due is None,
         arm=ArmedRetry(lease.token, lease.owner, due, ARMED_LEASE) if due is not None and arms else None,
     )
-    booked = {key.key for key in failed}
+    booked, ours = {key.key for key in failed}, {key.key for key in standing.keys}
+
+    def fact_of(key: ResourceKey) -> FailureFact:
+        # a key that only the evidence names is no part of the next try, which could not close it
+        arm = fact.arm if key.key in ours else None
+        return replace(fact, arm=arm, lease_token=lease.token if key.key in lease.held else None)
+
     return (
-        *(
-            CircuitFailed(key, replace(fact, lease_token=lease.token if key.key in lease.held else None), uniform)
-            for key in failed
-        ),
+        *(CircuitFailed(key, fact_of(key), uniform) for key in failed),
         *_handed_back([key for key in standing.keys if key.key not in booked], lease),
     )
 

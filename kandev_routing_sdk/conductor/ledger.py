@@ -217,7 +217,7 @@ class Ledger:
 def _stays(transition: Transition) -> bool:
     """Whether a route goes on to wait for what it waits for: it is where it was, or only the flag is in between."""
     before, after = transition.before, transition.after
-    if before is None:
+    if before is None or after.state is State.STOPPED:
         return False
     if after.prior_state is not None or before.prior_state is not None:
         return True

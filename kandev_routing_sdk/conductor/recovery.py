@@ -26,41 +26,40 @@ class Recovery:
     def __init__(self, engine: Engine, ledger: Ledger, chooser: Chooser) -> None:
         self._engine, self._ledger, self._chooser = engine, ledger, chooser
 
-    async def take_over(self, claimed: Claimed | None) -> Claimed | None:
-        """Make the next step of a route in whose state somebody should be at work, and nobody is.
-
-        ``claimed``: what this process claimed itself, for a turn without an agent: it only has to be started.
-        """
-        if claimed is not None:
-            facts = Facts(continuation=self._chooser.note_for(claimed.prepared))
-            await self._ledger.commit(self._ledger.step(Trigger.OWNER_LOST_UNDISPATCHED, facts))
-            return claimed
+    async def take_over(self) -> Claimed | None:
+        """Make the next step where somebody should be at work, and nobody is: a person asked for it, or its owner died."""
         lost = await self.unsettled()
-        if lost is None or not await self._is_unsent(lost):
+        if not await self._is_unsent(lost):
             await self._ask_a_person(lost)
             return None
         if self._ledger.route.state in {State.STARTING, State.RETRYING}:
-            return await self._chooser.redo(lost)
+            return await self._chooser.claim_again(lost)
         await self._step_back(lost)
         return None
 
     async def quieten(self) -> None:
         """Bring a route whose owner is gone to where nothing runs, and start nothing."""
         route, lost = self._ledger.route, await self.unsettled()
-        if lost is not None and await self._is_unsent(lost):
-            if route.turn_running:
-                await self._step_back(lost)
-        elif lost is not None or route.turn_running:
+        if lost is None and not route.turn_running:
+            return
+        if not await self._is_unsent(lost):
             await self._ask_a_person(lost)
+        elif route.turn_running:
+            await self._step_back(lost)
 
-    async def _is_unsent(self, lost: AttemptRecord) -> bool:
+    async def _is_unsent(self, lost: AttemptRecord | None) -> bool:
+        """Whether nothing was sent: the attempt was not even claimed, or only that, and its processes are gone."""
+        if lost is None:
+            last = await self._ledger.last_attempt()
+            return last is None or last.attempt_id != self._ledger.route.attempt_id
         gone = await self.is_gone(lost)
         return gone and lost.mark is DispatchMark.CLAIMED
 
-    async def _step_back(self, lost: AttemptRecord) -> None:
+    async def _step_back(self, lost: AttemptRecord | None) -> None:
         """From a running turn back to starting with the same attempt, or on to another candidate without it."""
         transition = self._ledger.step(Trigger.OWNER_LOST_UNDISPATCHED, Facts())
-        left = lost_record(lost, transition.after.updated_at) if transition.after.state is State.SWITCHING else None
+        stays = lost is None or transition.after.state is State.STARTING
+        left = None if lost is None or stays else lost_record(lost, transition.after.updated_at)
         await self._ledger.commit(transition, update_attempt=left)
 
     async def leave(self, claimed: Claimed | None, live: Attempt | None, *, after_s: float = 0.0) -> None:

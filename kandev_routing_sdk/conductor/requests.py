@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kandev_routing_sdk.conductor.choice import Chooser, Claimed
+from kandev_routing_sdk.conductor.choice import Chooser
 from kandev_routing_sdk.conductor.engine import Engine
 from kandev_routing_sdk.conductor.ledger import Ledger
 from kandev_routing_sdk.conductor.recovery import Recovery
@@ -23,21 +23,26 @@ class Requests:
     def __init__(self, engine: Engine, ledger: Ledger, chooser: Chooser, recovery: Recovery) -> None:
         self._engine, self._ledger, self._chooser, self._recovery = engine, ledger, chooser, recovery
 
-    async def act(self, action: Trigger, record: ActionRecord | None) -> Claimed | None:
-        """Carry out an action; return what it claimed, if it did."""
-        if action is Trigger.RETRY_NOW and self._ledger.route.state in _SAME_CANDIDATE:
-            return await self._chooser.try_again(action, action=record)
-        transition = self._ledger.step(action, Facts())
-        await self._ledger.commit(transition, action=record, circuits=await self._ledger.hand_backs())
-        return None
+    async def act(self, action: Trigger, record: ActionRecord | None) -> None:
+        """Carry out an action. Raises :class:`~kandev_routing_sdk.errors.NotAdmitted` while somebody else is probing."""
+        facts, again = Facts(), action is Trigger.RETRY_NOW and self._ledger.route.state in _SAME_CANDIDATE
+        if again and not await self._chooser.wants_current():
+            action, again = Trigger.CANDIDATE_REMOVED, False
+        if again:
+            await self._chooser.check_admitted()
+            facts = Facts(attempt_id=self._engine.ids.new("attempt:"))
+        # the retry that was armed is what is asked for now, and its lease is its own
+        back = () if again else await self._ledger.hand_backs()
+        await self._ledger.commit(self._ledger.step(action, facts), action=record, circuits=back)
 
-    async def ask(self, text: str) -> Claimed | None:
-        """Park the next prompt, and claim the route's own candidate for it where there still is one."""
+    async def ask(self, text: str) -> None:
+        """Park the next prompt, for the route's own candidate where there still is one."""
         route = self._ledger.route
-        if route.state in {State.ACTIVE, *_SAME_CANDIDATE} and not route.turn_running:
-            return await self._chooser.try_again(Trigger.PROMPT, prompt=text)
-        await self._ledger.commit(self._ledger.step(Trigger.PROMPT, Facts(prompt=text)))
-        return None
+        own = route.state in {State.ACTIVE, *_SAME_CANDIDATE} and not route.turn_running
+        gone = own and not await self._chooser.wants_current()
+        facts = Facts(prompt=text, attempt_id=self._engine.ids.new("attempt:"), candidate_gone=gone)
+        back = await self._ledger.hand_backs() if gone else ()
+        await self._ledger.commit(self._ledger.step(Trigger.PROMPT, facts), circuits=back)
 
     async def end(self) -> None:
         """Stop the session for good, from any state; what still runs for it on this machine is ended (R-CON-11)."""
@@ -78,7 +83,7 @@ class Requests:
         """Move a route on that its candidates, as they are now, would not keep here; whether that was so (R-ENG-4, R-ENG-6)."""
         route = self._ledger.route
         if route.state in _SAME_CANDIDATE:
-            trigger, moves = Trigger.CANDIDATE_REMOVED, not await self._chooser.has_current()
+            trigger, moves = Trigger.CANDIDATE_REMOVED, not await self._chooser.wants_current()
         else:
             trigger = Trigger.SETTINGS_CHANGED
             moves = matching(route, trigger, Facts()) is not None and await self._chooser.has_changed()

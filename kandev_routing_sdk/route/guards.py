@@ -75,6 +75,8 @@ _GUARDS: Final[Mapping[Guard, Callable[[Route, Facts], bool]]] = MappingProxyTyp
         Guard.REMOVED: lambda r, _: r.removal_pending,
         Guard.LISTED: lambda _, f: not f.candidate_gone,
         Guard.UNLISTED: lambda _, f: f.candidate_gone,
+        Guard.EFFECTFUL: lambda r, _: r.potentially_effectful,
+        Guard.NOT_EFFECTFUL: lambda r, _: not r.potentially_effectful,
         Guard.SAFE: lambda _, f: f.automatic,
         Guard.UNSAFE: lambda _, f: not f.automatic,
         Guard.NEW_DEADLINE: lambda _, f: f.deadline is not None,

@@ -202,7 +202,7 @@ class Route(_Frozen):
     pinned_profile_id: str | None = None
     """The next selection may take only this candidate (``retry_now`` from ``action_required``)."""
     probe_early: bool = False
-    """A person asked for the next try: it may probe before its resource is due, whoever makes it (R-ENG-6)."""
+    """A person asked for the next try: whoever makes it may ask a resource before it is due (R-ENG-6)."""
     deadline: UtcDatetime | None = None
     decision: Decision | None = None
     """The policy decision that led here, with its snapshot and pending outcome."""

@@ -218,7 +218,8 @@ def _look(
     until, recovers = health.until, health.recovers
     if left_out[0] is Verdict.EXCLUDED and health.reason == _PROBE:
         until, recovers = now, True
-    return _Found(left_out[0], left_out[1], until, health.scope, health.code, recovers=recovers)
+    detail = left_out[1] if health.reason in {_FREE, _PROBE} else f"{left_out[1]}; {health.detail}"
+    return _Found(left_out[0], detail, until, health.scope, health.code, recovers=recovers)
 
 
 def _left_out(candidate: CandidateView, round_: Round, only: str | None) -> tuple[Verdict, str] | None:

@@ -76,7 +76,9 @@ class Snapshot:
 def snapshot_of(route: Route, walk: Sequence[Mapping[str, JsonValue]] = ()) -> Snapshot:
     """Return what is shown of ``route``; ``walk``: the last selection's, as stored."""
     found, decision = route.classification, route.decision
-    waits = decision is not None and decision.deadline is not None and route.deadline is not None
+    # While the flag is off nothing goes on by itself: no countdown is shown that nobody owns.
+    deadline = route.deadline if route.prior_state is None else None
+    waits = decision is not None and decision.deadline is not None and deadline is not None
     return Snapshot(
         session_id=route.session_id,
         logical_profile_id=route.logical_profile_id,
@@ -91,7 +93,7 @@ def snapshot_of(route: Route, walk: Sequence[Mapping[str, JsonValue]] = ()) -> S
         safe_excerpt=None if found is None else found.safe_excerpt,
         ordinal=decision.ordinal if decision is not None and waits else None,
         maximum=decision.maximum if decision is not None and waits else None,
-        deadline=route.deadline,
+        deadline=deadline,
         pending_outcome=decision.pending_outcome if decision is not None and waits else None,
         potentially_effectful=route.potentially_effectful,
         has_prompt=route.parked_prompt is not None,

@@ -76,7 +76,9 @@ def _selecting() -> _Rows:
             _person(R.ATTEMPT_CAP, when=(G.CAP_REACHED,)),
         ),
         T.NOBODY_RECOVERY_KNOWN: (
-            Row(S.WAITING, R.NO_ELIGIBLE_CANDIDATE, (), wait, (E.ARM_DEADLINE,), (K.ROUTE_WAITING,)),
+            Row(S.WAITING, R.NO_ELIGIBLE_CANDIDATE, (G.NOT_EFFECTFUL,), wait, (E.ARM_DEADLINE,), (K.ROUTE_WAITING,)),
+            # A person asked for this try, and not for one that comes by itself at some later time (R-ENG-6).
+            _person(R.NO_ELIGIBLE_CANDIDATE, when=(G.EFFECTFUL,)),
         ),
         T.NOBODY_PERSON_NEEDED: (_person(R.NO_ELIGIBLE_CANDIDATE),),
         T.HANDOVER_FAILED: (_person(R.HANDOVER_FAILED, writes=(W.MARK_UNLESS_CLEAN,)),),
@@ -150,7 +152,7 @@ def _starting() -> _Rows:
 
 def _active() -> _Rows:
     idle, running = (G.IDLE,), (G.TURN_RUNNING,)
-    next_turn = (W.CLOSE_CYCLE, W.PARK_PROMPT, W.NEW_ATTEMPT, W.START_TURN)
+    next_turn = (W.CLOSE_CYCLE, W.PARK_PROMPT, W.NEW_ATTEMPT, W.START_TURN, W.PROBE_EARLY)
     answered = (W.END_TURN, W.BIND_SESSION, W.CLOSE_CYCLE, W.DROP_PROMPT, W.DROP_CONTINUATION)
     cancelled = (W.END_TURN, W.DROP_PROMPT, W.RENEW_CAP, W.MARK_UNLESS_CLEAN)
     redo, relaunch = (W.END_TURN, W.REDO_ATTEMPT), (E.STOP_DOWNSTREAM, E.LAUNCH)
@@ -224,7 +226,7 @@ def _timed() -> _Rows:
     """``retry_wait`` and ``waiting_for_reset``."""
     again = (W.CLEAR_DEADLINE, W.NEW_ATTEMPT)
     by_hand = (W.RENEW_CAP, W.USE_RETRY, W.PROBE_EARLY, *again)
-    next_turn = (W.NEW_CYCLE, W.PARK_PROMPT, *again)
+    next_turn = (W.NEW_CYCLE, W.PARK_PROMPT, W.PROBE_EARLY, *again)
     return {
         T.DUE: (
             Row(S.RETRYING, R.DEADLINE_DUE, (G.ATTEMPTS_LEFT,), again, _RELAUNCH),

@@ -22,6 +22,8 @@ _log = logging.getLogger(__name__)
 
 EVERY_S: Final = 60.0
 """Seconds between two looks."""
+_FLAG_PASSES: Final = 10
+"""In every so many looks, sessions that another worker's flag stopped are looked for as well."""
 _PAGE: Final = 200
 _CONCERNED: Final = (State.ACTION_REQUIRED, State.WAITING, State.RETRY_WAIT, State.WAITING_FOR_RESET)
 """Where the settings, or the flag, may keep a session that they should not."""
@@ -36,6 +38,7 @@ class Keeper:
         self._engine = engine
         self._seen: _Views | None = None
         """How the candidates of each dynamic profile looked when the sessions were last gone through."""
+        self._passes = 0
         self._off = False
         """The flag is off, and the sessions were told."""
 
@@ -62,10 +65,13 @@ class Keeper:
             self._off = True
             return moved
         seen = await in_thread(self._look)
-        # Others may have switched the flag off meanwhile; that alone is looked for each time.
-        states = _CONCERNED if seen != self._seen else (State.ACTION_REQUIRED,)
         changed = self._changed(seen)
-        moved = await self._go_through(states, changed)
+        self._passes += 1
+        moved = False
+        if changed is None or changed:
+            moved = await self._go_through(_CONCERNED, changed)
+        elif self._passes % _FLAG_PASSES == 0:  # a worker that is to be restarted may have switched it off meanwhile
+            moved = await self._go_through((State.ACTION_REQUIRED,), changed)
         self._seen = seen
         return moved
 

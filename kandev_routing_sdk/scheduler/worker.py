@@ -31,8 +31,8 @@ from kandev_routing_sdk.sessions import LEAVE_S, go_on, is_dynamic, switch_flag
 _log = logging.getLogger(__name__)
 
 _ORDER: Final = (Claim.LOST, Claim.DUE, Claim.RECOVERED)
-_PATIENCE_TICKS: Final = 2
-"""For how many ticks after a sleep of the machine nobody is taken for dead: the others have just woken up, too."""
+PATIENCE_S: Final = HEARTBEAT_S + 5
+"""For so many seconds after a sleep of the machine nobody is taken for dead: owners that woke up, too, renew meanwhile."""
 _ABANDONED: Final = timedelta(minutes=10)
 """A session that works in a folder of another machine is left to that machine's workers for so long."""
 
@@ -82,7 +82,7 @@ class Worker:
         """The sessions that are driven here, and under which owner."""
         self._order = list(_ORDER)
         self._looked: tuple[datetime, float] | None = None
-        self._patience = 0
+        self._patient_until = 0.0
         self._caught_up = False
         self._failed: StoreError | None = None
         self.report = report or WorkerReport()
@@ -102,7 +102,7 @@ class Worker:
             while not self.stop.is_set():
                 busy = await self._tick(group)
                 if self._options.until_idle:
-                    busy = await self._once(keeper, prober) or busy or bool(self._running) or self._patience > 0
+                    busy = await self._once(keeper, prober) or busy or bool(self._running) or self._is_patient
                     if self._failed is not None or not busy:
                         break
                 await self._pause()
@@ -119,6 +119,7 @@ class Worker:
             except StoreError as problem:
                 self._failed = problem
                 return True
+            await keeper.end_strays()
             self._caught_up = True
         asked = await prober.tick() if self._engine.dynamic_enabled else 0
         self.report.probes += asked
@@ -126,7 +127,7 @@ class Worker:
 
     async def _probe(self, prober: Prober) -> None:
         """Ask circuits beside everything else: a slow answer must not keep sessions waiting. Flag off: probes stop (R-RES-4)."""
-        while self._engine.dynamic_enabled:
+        while self._engine.dynamic_enabled and not self.stop.is_set():
             self.report.probes += await prober.tick()
             await self._pause()
 
@@ -160,17 +161,20 @@ class Worker:
         """After a sleep of the machine, or a jump of its clock, every owner looks dead: renew our leases first (R-DUR-5)."""
         now, real = self._engine.clock.now(), anyio.current_time()
         before, self._looked = self._looked, (now, real)
-        self._patience = max(0, self._patience - 1)
         if (
             before is None
             or max((now - before[0]).total_seconds(), real - before[1]) < self._options.poll_s + HEARTBEAT_S
         ):
             return
-        self._patience = _PATIENCE_TICKS
+        self._patient_until = real + PATIENCE_S
         until = now + timedelta(seconds=OWNER_LEASE_S)
         for session_id, owner_id in list(self._running.items()):
             renew = partial(self._engine.store.renew, owner_id=owner_id, until=until, lease_token=None, now=now)
             await in_thread(renew, session_id)
+
+    @property
+    def _is_patient(self) -> bool:
+        return anyio.current_time() < self._patient_until
 
     async def _take(self, group: TaskGroup) -> bool:
         engine, took = self._engine, False
@@ -185,7 +189,7 @@ class Worker:
             room = self._options.max_sessions - len(self._running)
             if room <= 0:
                 break
-            if (why is Claim.LOST and self._patience) or (why is Claim.RECOVERED and not engine.dynamic_enabled):
+            if (why is Claim.LOST and self._is_patient) or (why is Claim.RECOVERED and not engine.dynamic_enabled):
                 continue
             now = engine.clock.now()
             until = now + timedelta(seconds=OWNER_LEASE_S)
@@ -234,7 +238,8 @@ class Worker:
     def _is_another_machines(self, route: Route) -> bool:
         """Whether its folder is not here, and a worker of another machine may still come for it."""
         missing = route.cwd is not None and not Path(route.cwd).is_dir()
-        return missing and self._engine.clock.now() - route.updated_at < _ABANDONED
+        free_since = max(route.updated_at, route.deadline or route.updated_at)
+        return missing and self._engine.clock.now() - free_since < _ABANDONED
 
     async def _pause(self) -> None:
         seconds = self._options.poll_s * (0.75 + 0.5 * self._engine.ids.uniform())

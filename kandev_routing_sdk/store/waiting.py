@@ -58,7 +58,10 @@ _CLAIMS: Final[Mapping[Claim, sa.Select[Any]]] = MappingProxyType(
 )
 _FREED_BY: Final = _of_this(
     _ROUTE.join(WAITS, _W.session_id == _S.session_id).where(
-        one_of(_W.circuit, _AT_ONCE), _W.until_closed <= where("closed"), *_FREE
+        one_of(_W.circuit, _AT_ONCE),
+        _W.until_closed <= where("closed"),
+        _S.state.in_([sa.literal_column(f"'{s.value}'") for s in sorted(HOLDS_WAITS)]),
+        *_FREE,
     )
 )
 _TAKE: Final = (

@@ -105,7 +105,7 @@ EVALUATE: dict[Trigger, Next] = {
 def _selecting(state: State) -> dict[Trigger, Next]:
     return {
         T.CANDIDATE_COMMITTED: capped(S.STARTING),
-        T.NOBODY_RECOVERY_KNOWN: to(S.WAITING),
+        T.NOBODY_RECOVERY_KNOWN: lambda c: S.ACTION_REQUIRED if c.effectful else S.WAITING,
         T.NOBODY_PERSON_NEEDED: to(S.ACTION_REQUIRED),
         T.HANDOVER_FAILED: to(S.ACTION_REQUIRED),
         T.OWNER_LOST_UNDISPATCHED: to(state),
