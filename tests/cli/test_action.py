@@ -148,6 +148,26 @@ def test_an_id_is_carried_out_once(world: World, here: Callable[..., Ran], datab
     assert "'mine' was used for another action already; take a fresh one" in other.error
 
 
+def test_who_is_not_let_to_a_resource_is_told_and_nothing_is_done(world: World, here: Callable[..., Ran]) -> None:
+    """R-CIR-8, R-ENG-6: two sessions wait for one account, and the lease is one's; not even a person starts a second probe."""
+    world.agent("fable", ScriptBuilder().sleep(1.0).fail_quota(3600))
+    world.dynamic({"profile": "fable", "policy": WAIT})
+    world.configure()
+    both = [here("sessions", "start", "frontier", "hi", "-q").out.strip() for _ in range(2)]
+    assert 0 == here("worker", "--until-idle", "--poll", "0.05", "-q").code
+    assert ["waiting_for_reset"] * 2 == [snapshot(here, session)["state"] for session in both]
+    refused, let = sorted(
+        (here("action", session, "retry_now", "--generation", "1", "--json") for session in both), key=lambda r: -r.code
+    )
+    assert (80, "not_admitted", "waiting_for_reset") == (
+        refused.code,
+        refused.document["error"]["code"],
+        refused.document["session"]["state"],
+    )
+    assert "a resource this agent needs is not available" in refused.document["error"]["message"]
+    assert (0, "retrying") == (let.code, let.document["session"]["state"])
+
+
 def test_with_dynamic_routing_off_only_the_end_is_left(world: World, waiting: str, here: Callable[..., Ran]) -> None:
     """R-RES-4."""
     world.configure(enabled=False)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import signal
 import sqlite3
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -178,6 +180,26 @@ def test_a_signal_ends_the_agent_and_leaves_the_session_to_a_person(world: World
     ), err
     assert not is_alive(agent.prompts[1].pid)
     assert "Traceback" not in err
+
+
+def test_a_session_that_was_begun_here_and_interrupted_is_found_again(world: World, here: Callable[..., Ran]) -> None:
+    """Its id was not printed yet."""
+    agent = world.agent("sol", ScriptBuilder().hang())
+    world.configure()
+
+    def interrupt() -> None:
+        wait_for(lambda: len(agent.prompts) == 1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    ran = here("sessions", "start", "sol", "hi", "--here")
+    thread.join()
+    assert (130, "", "interrupted") == (ran.code, ran.out, ran.error)
+    assert "kandev-routing sessions lists what was begun" in ran.err
+    assert not is_alive(agent.prompts[0].pid)
+    (listed,) = here("sessions", "--json").document["sessions"]
+    assert ("action_required", "ambiguous_dispatch") == (listed["state"], listed["reason"])
 
 
 # What is shown -----------------------------------------------------------------------------------------------------------

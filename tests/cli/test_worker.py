@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -51,18 +53,19 @@ def ended(process: subprocess.Popen[str]) -> Ran:
 def test_told_to_stop_it_lets_a_running_turn_end(
     world: World, here: Callable[..., Ran], request: pytest.FixtureRequest, engine: str, number: int
 ) -> None:
-    """What is begun afterwards is left alone."""
+    """At once, whatever the poll; what is begun afterwards is left alone."""
     world.url = request.getfixturevalue(engine)
     agent = world.agent("sol", ScriptBuilder().sleep(1.0).say("done"))
     world.configure()
     session = begin(here)
-    with working(world, "--poll", "0.1") as process:
+    with working(world, "--poll", "3600") as process:
         wait_for(lambda: len(agent.prompts) == 1)
         process.send_signal(number)
         late = begin(here)
         ran = ended(process)
     assert 0 == ran.code, ran
     assert "worker: 1 taken, 1 came to rest, 0 left to others, 0 resources asked\n" == ran.out
+    assert "worker: up to 8 sessions at once, looking every 1 h\n" in ran.err
     assert f"{signal.Signals(number).name}: taking nothing new; running turns have 30 s" in ran.err
     assert ("active", "succeeded") == tuple(snapshot(here, session)[k] for k in ("state", "reason"))
     assert ("selecting", 1) == (snapshot(here, late)["state"], len(agent.prompts))
@@ -97,27 +100,18 @@ def test_without_grace_the_first_signal_is_enough(world: World, here: Callable[.
     agent = world.agent("sol", ScriptBuilder().hang())
     world.configure()
     session = begin(here)
-    with working(world, "--poll", "0.1", "--grace", "0", "-q") as process:
+
+    def tell() -> None:
         wait_for(lambda: len(agent.prompts) == 1)
-        process.send_signal(signal.SIGTERM)
-        ran = ended(process)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    teller = threading.Thread(target=tell)
+    teller.start()
+    ran = here("worker", "--poll", "0.1", "--grace", "0", "-q")
+    teller.join()
     assert (0, "") == (ran.code, ran.err), ran
     assert not is_alive(agent.prompts[0].pid)
     assert "action_required" == snapshot(here, session)["state"]
-
-
-def test_an_idle_worker_ends_at_once(world: World) -> None:
-    """A poll of an hour is not waited for."""
-    world.agent("sol", ScriptBuilder().say("never"))
-    world.configure()
-    with working(world, "--poll", "3600") as process:
-        assert process.stderr is not None
-        assert "worker: up to 8 sessions at once, looking every 1 h" in process.stderr.readline()
-        process.send_signal(signal.SIGINT)
-        assert (0, "worker: 0 taken, 0 came to rest, 0 left to others, 0 resources asked\n") == (
-            (ran := ended(process)).code,
-            ran.out,
-        )
 
 
 def test_until_idle_does_what_is_due_now_and_ends(world: World, here: Callable[..., Ran]) -> None:
