@@ -269,6 +269,33 @@ def test_a_login_that_is_told_takes_the_sessions_on(world: World, here: Callable
     assert "no resource of it waits for a person\n" == here("circuits", "retry", "--profile", "fable").out
 
 
+def test_the_how_to_shows_what_is_really_shown(world: World, here: Callable[..., Ran]) -> None:
+    """Word for word, apart from ids, times and versions."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "sessions.md").read_text("utf-8")
+    told = re.findall(
+        r"^```console\n\$ kandev-routing sessions show \S+(?: (--why))?\n(.+?)^```", page, re.MULTILINE | re.DOTALL
+    )
+    assert ["", "--why"] == [option for option, _ in told]
+    policy = {"hard": {"wait_for_reset": {"enabled": True, "max_wait_seconds": 300}}}
+    world.agent("fable", ScriptBuilder().fail_quota(90))
+    world.agent("sol", ScriptBuilder().say("never"))
+    world.dynamic({"profile": "fable", "policy": policy}, "sol")
+    world.configure()
+    session = waiting(here)
+    for option, text in told:
+        assert _masked(text) == _masked(here("sessions", "show", session, *option.split()).out)
+
+
+def _masked(text: str) -> str:
+    for pattern, mask in (
+        (r"session:[0-9a-f]{28}", "SESSION"),
+        (r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d UTC( \(in [^)]*\))?", "TIME"),
+        (r"\d{4}\.\d+\+[0-9a-f]{8}", "VERSION"),
+    ):
+        text = re.sub(pattern, mask, text)
+    return text
+
+
 # The list ----------------------------------------------------------------------------------------------------------------
 
 
