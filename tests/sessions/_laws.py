@@ -91,7 +91,7 @@ class Laws:
         """A prompt is dispatched at most once per attempt row, and never again automatically after any observed or possible effect."""
         others = [s for s in self.town.stage.sent if s is not sent and s.session_id == sent.session_id]
         assert all(s.attempt_id != sent.attempt_id for s in others), "twice for one attempt"
-        rows = {row.attempt_id: row for row in self.town.store.attempts(sent.session_id)}
+        rows = self.town.attempts
         assert DispatchMark.DISPATCHING is rows[sent.attempt_id].mark, "sent before that was written down"
         for other in others:
             if other.person != sent.person:
@@ -129,11 +129,10 @@ class Laws:
 
     def invariant_4_no_launch_without_its_decision(self, agent: Agent) -> None:
         """No launch without its committed decision; …"""
-        row = next(r for r in self.town.store.attempts(agent.session_id) if r.attempt_id == agent.attempt_id)
+        row = self.town.attempts[agent.attempt_id]
         assert row.mark in {DispatchMark.CLAIMED, DispatchMark.DISPATCHING}
-        assert row.generation in [s.generation for s in self.town.store.selections(agent.session_id)]
-        route = self.town.store.load(agent.session_id)
-        assert route is not None
+        assert row.generation in self.town.generations[agent.session_id]
+        route = self.town.routes[agent.session_id]
         assert (agent.attempt_id, agent.profile_id) == (route.attempt_id, route.execution_profile_id)
 
     def invariant_4_no_timer_without_its_deadline(self, route: Route) -> None:
@@ -210,6 +209,13 @@ class Laws:
         """And none in the database, whichever way it might have come there."""
         assert CANARY.encode() not in self._dump()
 
+    def what_was_seen_is_what_is_kept(self) -> None:
+        """The attempts and decisions that were followed write by write are those that are stored."""
+        for session_id, generations in self.town.generations.items():
+            kept = {row.attempt_id: row.mark for row in self.town.store.attempts(session_id)}
+            assert kept == {r.attempt_id: r.mark for r in self.town.attempts.values() if r.session_id == session_id}
+            assert generations == [s.generation for s in self.town.store.selections(session_id)]
+
     # And what follows from them -----------------------------------------------------------------------------------------------
 
     def no_prompt_is_lost(self, route: Route) -> None:
@@ -235,7 +241,7 @@ def settles(town: Town) -> None:
         town.clock.advance(wait_s)
         for _ in range(100):
             revisions = _revisions(town)
-            town.look(worker, most=100)
+            town.look(worker, most=100, afresh=True)
             if revisions == _revisions(town):
                 break
         else:

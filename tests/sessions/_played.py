@@ -224,6 +224,8 @@ class PlayedAdapter(AgentAdapter):
                 turn.succeeded("probe")
             case "bug":
                 raise RuntimeError(f"a bug of the adapter's {CANARY}")
+            case "hangs":
+                await anyio.sleep(3600)
             case play if play in _FAILURES:
                 fail(turn, _FAILURES[play]())
 

@@ -21,6 +21,7 @@ from kandev_routing_sdk.errors import RoutingError
 from kandev_routing_sdk.plugins import load_registry
 from kandev_routing_sdk.profiles import Profile, parse_profiles
 from kandev_routing_sdk.records import AttemptRecord, Commit
+from kandev_routing_sdk.route.model import Route
 from kandev_routing_sdk.router import load_rules
 from kandev_routing_sdk.scheduler import Worker, WorkerOptions
 from kandev_routing_sdk.settings import EnvironmentSecrets
@@ -146,11 +147,12 @@ class OneLook(Worker):
 
     def __init__(self, engine: Engine) -> None:
         super().__init__(engine, WorkerOptions(until_idle=True, grace_s=1e9), lambda _: _nobody)
+        self._caught_up = True
 
     async def once(self, most: int, *, afresh: bool) -> None:
         """Look for so many sessions; ``afresh``: at flag and settings, too, as each worker does when it starts and now and then."""
         self._options = replace(self._options, max_sessions=len(self._running) + most)
-        self._caught_up = self._caught_up and not afresh
+        self._caught_up = not afresh
         self.stop = anyio.Event()
         await self.run()
 
@@ -191,8 +193,14 @@ class Town:
     shelf: Shelf = field(default_factory=Shelf)
     runner: asyncio.Runner = field(default_factory=asyncio.Runner)
     flag: bool = True
+    asks: bool = True
+    """Whether hosts can ask anybody cheaply."""
     attempts: dict[str, AttemptRecord] = field(default_factory=dict)
-    """Every attempt whose row became durable."""
+    """Every attempt whose row became durable, as it is now."""
+    routes: dict[str, Route] = field(default_factory=dict)
+    """Every session as it was last committed or claimed."""
+    generations: dict[str, list[int]] = field(default_factory=dict)
+    """Of each session those whose decision became durable."""
     asked: dict[str, int] = field(default_factory=dict)
     """How often a person asked for work in each session, and it became durable."""
     processes: list[Process] = field(default_factory=list)
@@ -205,8 +213,6 @@ class Town:
 
     def __post_init__(self) -> None:
         self.stage.about = self._about
-        adapters = [PlayedAdapter(self.stage), AskedAdapter(self.stage)]
-        self._registry = load_registry(adapters, entry_points_too=False)
 
     def _about(self, attempt_id: str) -> tuple[str, int, int]:
         record = self.attempts.get(attempt_id)
@@ -217,12 +223,20 @@ class Town:
         """Take note of what became durable."""
         for watch in self.watchers:
             watch(write)
+        if write.name == "claim":
+            self.routes |= {route.session_id: route for route in write.result}
+        if write.name == "mark_attempt":
+            self.attempts[write.args[0].attempt_id] = write.args[0]
         commit = write.commit
         if commit is None:
             return
-        if commit.new_attempt is not None:
-            self.attempts[commit.new_attempt.attempt_id] = commit.new_attempt
+        for record in (commit.update_attempt, commit.new_attempt):
+            if record is not None:
+                self.attempts[record.attempt_id] = record
         session_id = commit.after.session_id
+        self.routes[session_id] = write.result.route
+        if commit.selection is not None:
+            self.generations.setdefault(session_id, []).append(commit.selection.generation)
         spoke = commit.before is not None and commit.after.prompt_number > commit.before.prompt_number
         acted = commit.action is not None and commit.action.action in {"retry_now", "skip_now"}
         if spoke or acted:
@@ -234,9 +248,10 @@ class Town:
         """Start a host."""
         host = Host(f"h{len(self.processes) + 1}", namespace)
         store: Any = MortalStore(self.store, host, self)
+        adapters = [PlayedAdapter(self.stage), *([AskedAdapter(self.stage)] if self.asks else [])]
         engine = Engine(
             store=store,
-            registry=self._registry,
+            registry=load_registry(adapters, entry_points_too=False),
             profiles=self.shelf,
             secrets=EnvironmentSecrets({}),
             catalogue=CATALOGUE,
