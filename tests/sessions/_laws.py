@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from kandev_routing_sdk.evidence.effects import effect_refusal
-from kandev_routing_sdk.ports import DecisionSort
+from kandev_routing_sdk.ports import Commit, DecisionSort
 from kandev_routing_sdk.profiles import DynamicProfile
 from kandev_routing_sdk.route.guards import is_at_rest
 from kandev_routing_sdk.route.model import Reason, Route, State
@@ -177,12 +177,20 @@ class Laws:
         commit = write.commit
         if commit is None or commit.new_attempt is None or not self._is_dynamic(commit.after):
             return
-        if commit.before is not None and commit.before.prompt_number < commit.after.prompt_number:
-            return  # a person's next message to whom the session is with: active sessions stay
+        if self._was_said_to_whom_it_is_with(commit):
+            return
         for stands_on in commit.new_attempt.resource_keys:
             circuit = write.after.get(stands_on.key)
             if circuit is not None and circuit.state is not CircuitState.CLOSED:
                 assert circuit.is_held_by(commit.new_attempt.lease_token, now), f"launched against {stands_on.key}"
+
+    def _was_said_to_whom_it_is_with(self, commit: Commit) -> bool:
+        """What a person says is no automatic try: the first attempt of a message stays with whom the session is with (R-CIR-8)."""
+        new = commit.new_attempt
+        assert new is not None
+        mine = [r for r in self.town.attempts.values() if r.session_id == new.session_id and r is not new]
+        first = all(r.prompt_number != new.prompt_number or r.outcome is AttemptOutcome.LOST for r in mine)
+        return first and any(r.generation == new.generation for r in mine)
 
     def _is_dynamic(self, route: Route) -> bool:
         return isinstance(self.town.shelf.get(route.logical_profile_id), DynamicProfile)
