@@ -25,11 +25,11 @@ _STATEMENT: Final = 2
 _IDLE: Final = 6
 """How many times as long a transaction may do nothing: its process was stopped, or its host is gone, and its rows are locked."""
 
-# A commit that was confirmed must outlive a crash of the server, whatever its default is.
+# A commit that was confirmed must outlive a crash of the server, whatever its default is. Who was forbidden to write stays so.
 _SET_UP: Final = """
 SELECT set_config('lock_timeout', %(lock)s, false), set_config('statement_timeout', %(statement)s, false),
 set_config('idle_in_transaction_session_timeout', %(idle)s, false),
-set_config('default_transaction_read_only', %(read_only)s, false),
+set_config('default_transaction_read_only', coalesce(%(read_only)s, current_setting('default_transaction_read_only')), false),
 set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false)
 """
 _TCP: Final[Mapping[str, int]] = MappingProxyType(
@@ -196,7 +196,7 @@ def _postgresql(url: sa.URL, read_only: bool, timeout_s: float) -> sa.Engine:  #
         "lock": str(milliseconds),
         "statement": str(_STATEMENT * milliseconds),
         "idle": str(_IDLE * milliseconds),
-        "read_only": "on" if read_only else "off",
+        "read_only": "on" if read_only else None,
     }
 
     def prepare(connection: Any, _record: object) -> None:  # noqa: ANN401  # psycopg is optional

@@ -127,7 +127,7 @@ def from_postgresql(error: BaseException, label: str, *, lost: bool) -> tuple[St
         return _IN_THE_WAY[state](label), Retry.SOON
     if state == "25006":
         return StoreReadOnly(
-            f"{label} only takes reads ({state}); nothing was changed: connect to the primary"
+            f"{label} only takes reads ({state}); nothing was changed: connect to the primary, or let this user write"
         ), Retry.NO
     if state == "42501":
         return (

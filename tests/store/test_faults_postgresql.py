@@ -11,8 +11,9 @@ from itertools import count, cycle
 
 import psycopg
 import pytest
+from psycopg import sql
 
-from kandev_routing_sdk.errors import StaleRevision, StoreError, StoreUnavailable
+from kandev_routing_sdk.errors import StaleRevision, StoreError, StoreReadOnly, StoreUnavailable
 from kandev_routing_sdk.records import Claim
 from kandev_routing_sdk.route.model import State
 from kandev_routing_sdk.store import SqlStore, codec, open_store
@@ -126,6 +127,28 @@ def test_every_wait_has_an_end(postgres_url: str, other: psycopg.Connection) -> 
         "idle_in_transaction_session_timeout": "18s",
         "synchronous_commit": "on",
     } == found
+
+
+def test_a_database_that_only_takes_reads_refuses_every_write(
+    postgres_url: str, postgres_server: PostgresServer, other: psycopg.Connection, clock: CountingClock
+) -> None:
+    """A standby, or maintenance."""
+    with bench(postgres_url, clock) as b:
+        for number, write in enumerate(WRITES):
+            write.set_up(b.store, number)
+        before = b.tables.rows()
+        name = sql.Identifier(other.info.dbname)
+        other.execute(sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name))
+        b.store._database.engine.dispose()  # as the server's restart would
+        for number, write in enumerate(WRITES):
+            with pytest.raises(StoreReadOnly) as caught:
+                write.act(b.store, number)
+            assert says(StoreReadOnly, UNCHANGED, "only takes reads")(caught.value)
+        assert before == b.tables.rows()
+        other.execute(sql.SQL("SET default_transaction_read_only = off; ALTER DATABASE {} RESET ALL").format(name))
+        b.store._database.engine.dispose()
+        for number, write in enumerate(WRITES):
+            write.act(b.store, number)
 
 
 # --- what passes by itself ---
@@ -270,6 +293,23 @@ def own_server() -> Iterator[PostgresServer]:
     """A server that nobody else needs meanwhile."""
     with running_server() as server:
         yield server
+
+
+def test_a_process_that_was_stopped_in_mid_transaction_loses_it_and_makes_it_anew(
+    postgres_url: str, other: psycopg.Connection
+) -> None:
+    """Nobody waits for its rows until it wakes up."""
+    with open_store(postgres_url) as store:
+        first = store.commit(create()).route
+
+        def stops(connection: psycopg.Connection) -> None:
+            connection.execute("SET LOCAL idle_in_transaction_session_timeout = '20ms'")
+            wait_for(lambda: not other.execute(ours, [connection.info.backend_pid]).fetchall())
+
+        ours = "SELECT 1 FROM pg_stat_activity WHERE pid = %s"
+        with Tripwire(store).armed(stops, at=-1, times=1):
+            assert 2 == store.commit(advance(first, events=(event(),))).route.revision
+        assert 1 == len(store.events())
 
 
 def test_when_nobody_can_be_asked_the_error_says_that_nobody_knows(
