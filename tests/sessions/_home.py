@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
@@ -20,7 +17,7 @@ from kandev_routing_sdk.router import load_rules
 from kandev_routing_sdk.scheduler import WorkerReport
 from kandev_routing_sdk.sessions.reading import snapshot
 from kandev_routing_sdk.spec import AgentAdapter
-from kandev_routing_sdk.store import SqlStore, open_store
+from kandev_routing_sdk.store import SqlStore
 from kandev_routing_sdk.testing import FakeClock, ScriptedAdapter
 from kandev_routing_sdk.types import AttemptOutcome
 from tests.routes._world import World
@@ -50,10 +47,12 @@ class UnprobedAdapter(ScriptedAdapter):
     can_probe = False
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Home(World):
     """A world whose sessions are moved by workers."""
 
+    store: SqlStore
+    """What everybody works with."""
     adapter: AgentAdapter = field(default_factory=UnprobedAdapter)
 
     def async_with(self, work: Callable[[Router], Awaitable[T]], **options: Any) -> T:
@@ -111,11 +110,6 @@ class Home(World):
 
     # What can be seen -------------------------------------------------------------------------------------------------------
 
-    @cached_property
-    def store(self) -> SqlStore:
-        """A look into the database, beside everybody."""
-        return open_store(self.url)
-
     def see(self, session_id: str) -> Snapshot:
         """The authoritative snapshot."""
         return snapshot(self.store, session_id)
@@ -150,13 +144,3 @@ class Home(World):
         """Add (or change) a dynamic profile of its own beside ``frontier``."""
         table = [{"profile": c} if isinstance(c, str) else c for c in candidates]
         self.profiles[name] = {"kind": "dynamic", "name": name.title(), "candidates": table}
-
-
-@contextmanager
-def home_at(folder: Path, url: str, transport: str = "headless") -> Iterator[Home]:
-    """A home in ``folder`` over the database ``url``."""
-    home = Home(folder, url, transport=transport)
-    try:
-        yield home
-    finally:
-        home.store.close()

@@ -12,9 +12,10 @@ from kandev_routing_sdk.ports import Commit, DecisionSort
 from kandev_routing_sdk.profiles import DynamicProfile
 from kandev_routing_sdk.route.guards import is_at_rest
 from kandev_routing_sdk.route.model import Reason, Route, State
+from kandev_routing_sdk.sessions.past import made_again
 from kandev_routing_sdk.types import AttemptOutcome, CircuitState, DispatchMark
 from tests.sessions._played import CANARY, SAFE_FAILURES, Agent, Sent
-from tests.sessions._town import Town, Write
+from tests.sessions._town import CATALOGUE, Town, Write
 
 TIMED = frozenset({State.RETRY_WAIT, State.WAITING_FOR_RESET, State.WAITING})
 
@@ -223,6 +224,14 @@ class Laws:
             kept = {row.attempt_id: row.mark for row in self.town.store.attempts(session_id)}
             assert kept == {r.attempt_id: r.mark for r in self.town.attempts.values() if r.session_id == session_id}
             assert generations == [s.generation for s in self.town.store.selections(session_id)]
+
+    def what_was_decided_is_decided_again(self) -> None:
+        """From what is stored of each decision the same functions make the same again (R-ENG-11)."""
+        for session_id in self._seen:
+            store = self.town.store
+            for past in made_again(store.decisions(session_id), store.attempts(session_id), CATALOGUE):
+                assert past.same, (past.problem, past.record.answer, past.again)
+                assert past.classified_again is None or not past.classified_again.changes
 
     # And what follows from them -----------------------------------------------------------------------------------------------
 

@@ -383,6 +383,7 @@ class Lives(RuleBasedStateMachine):
                 self.laws.after_step()
                 self.laws.invariant_8_no_secret_is_kept()
                 self.laws.what_was_seen_is_what_is_kept()
+                self.laws.what_was_decided_is_decided_again()
         finally:
             self.town.close()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -27,7 +28,7 @@ from kandev_routing_sdk.scheduler import Worker, WorkerOptions
 from kandev_routing_sdk.settings import EnvironmentSecrets
 from kandev_routing_sdk.store import SqlStore
 from kandev_routing_sdk.testing import FakeClock
-from tests.sessions._played import HOST, AskedAdapter, Dead, Host, PlayedAdapter, Stage
+from tests.sessions._played import HOST, AskedAdapter, Dead, Host, PlayedAdapter, Stage, profiles_table
 
 WRITES: Final = (
     "commit",
@@ -361,6 +362,18 @@ class Town:
         for process in self.processes:
             self.kill(process)
         self.runner.close()
+
+
+@contextmanager
+def town_over(store: SqlStore, stage: Stage) -> Iterator[Town]:
+    """Hosts over ``store``; ``frontier`` is fable, then sol."""
+    town = Town(store, stage)
+    concrete = {"fable": ("played", "fable", "acme"), "sol": ("played", "sol", "other")}
+    town.shelf.put(profiles_table(concrete, {"frontier": [{"profile": "fable"}, {"profile": "sol"}]}))
+    try:
+        yield town
+    finally:
+        town.close()
 
 
 async def _quietly(host: Host, work: Coroutine[Any, Any, Any]) -> Any:

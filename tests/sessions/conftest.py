@@ -3,77 +3,60 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from kandev_routing_sdk.store import open_store
 from tests._postgres import PostgresServer
-from tests.sessions._empty import emptied
-from tests.sessions._home import Home, home_at
-from tests.sessions._played import Stage, install, profiles_table
-from tests.sessions._town import Town
+from tests.sessions._empty import Reused, reused
+from tests.sessions._home import Home
+from tests.sessions._played import Stage, install
+from tests.sessions._town import Town, town_over
 
 
 @pytest.fixture(scope="session")
-def migrated_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An SQLite file with the schema and nothing in it, to be copied: making one anew costs more than a test."""
-    path = tmp_path_factory.mktemp("migrated") / "routing.db"
-    open_store(f"sqlite:///{path}").close()
-    return path
-
-
-@pytest.fixture
-def ready_sqlite(migrated_file: Path, tmp_path: Path) -> str:
-    """An SQLite database of this test's own, with the schema."""
-    return f"sqlite:///{shutil.copy(migrated_file, tmp_path / 'routing.db')}"
-
-
-@pytest.fixture
-def quick_sqlite(migrated_file: Path) -> Iterator[Path]:
-    """An SQLite file with the schema, in memory where the machine has a place for that: nothing of it is to last."""
+def sqlite_store() -> Iterator[Reused]:
+    """An SQLite file, in memory where the machine has a place for that: nothing of it is to last."""
     memory = Path("/dev/shm")  # a folder of our own in it
-    with TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as folder:
-        yield Path(shutil.copy(migrated_file, Path(folder) / "routing.db"))
+    place = memory if os.access(memory, os.W_OK) else None
+    with TemporaryDirectory(dir=place) as folder, reused(f"sqlite:///{folder}/routing.db") as store:
+        yield store
 
 
 @pytest.fixture(scope="session")
-def migrated_postgres(postgres_server: PostgresServer) -> Iterator[str]:
-    """A PostgreSQL database with the schema."""
-    with postgres_server.database() as url:
-        open_store(url).close()
-        yield url
+def postgres_store(postgres_server: PostgresServer) -> Iterator[Reused]:
+    """A PostgreSQL database."""
+    with postgres_server.database() as url, reused(url) as store:
+        yield store
 
 
 @pytest.fixture
-def ready_postgres(migrated_postgres: str) -> str:
-    """The same database for all who use this, emptied."""
-    emptied(migrated_postgres)
-    return migrated_postgres
+def lite_store(sqlite_store: Reused) -> Reused:
+    """SQLite, with the schema and nothing else."""
+    sqlite_store.empty()
+    return sqlite_store
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def ready_url(request: pytest.FixtureRequest) -> str:
-    """The same test on both engines, over an empty database with the schema."""
-    url: str = request.getfixturevalue({"sqlite": "ready_sqlite", "postgresql": "ready_postgres"}[request.param])
-    return url
+def either_store(request: pytest.FixtureRequest) -> Reused:
+    """The same test on both engines, each with the schema and nothing else."""
+    store: Reused = request.getfixturevalue(f"{'sqlite' if request.param == 'sqlite' else 'postgres'}_store")
+    store.empty()
+    return store
 
 
 @pytest.fixture
-def home(tmp_path: Path, ready_url: str) -> Iterator[Home]:
+def home(tmp_path: Path, either_store: Reused) -> Home:
     """Scripted headless agents, on either engine."""
-    with home_at(tmp_path, ready_url) as home:
-        yield home
+    return Home(tmp_path, either_store.url, store=either_store.store)
 
 
 @pytest.fixture
-def lite_home(tmp_path: Path, ready_sqlite: str) -> Iterator[Home]:
-    """Scripted headless agents over an SQLite file."""
-    with home_at(tmp_path, ready_sqlite) as home:
-        yield home
+def lite_home(tmp_path: Path, lite_store: Reused) -> Home:
+    """The same on SQLite: for what does not depend on the engine."""
+    return Home(tmp_path, lite_store.url, store=lite_store.store)
 
 
 @pytest.fixture
@@ -85,13 +68,20 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 @pytest.fixture
-def town(stage: Stage, ready_url: str) -> Iterator[Town]:
+def either_town(stage: Stage, either_store: Reused) -> Iterator[Town]:
     """Hosts over one store, on either engine; ``frontier`` is fable, then sol."""
-    town = Town(open_store(ready_url), stage)
-    concrete = {"fable": ("played", "fable", "acme"), "sol": ("played", "sol", "other")}
-    town.shelf.put(profiles_table(concrete, {"frontier": [{"profile": "fable"}, {"profile": "sol"}]}))
-    try:
+    with town_over(either_store.store, stage) as town:
         yield town
-    finally:
-        town.close()
-        town.store.close()
+
+
+@pytest.fixture
+def town(stage: Stage, lite_store: Reused) -> Iterator[Town]:
+    """The same on SQLite: for what does not depend on the engine."""
+    with town_over(lite_store.store, stage) as town:
+        yield town
+
+
+@pytest.fixture
+def lite_town(town: Town) -> Town:
+    """The same, by its whole name."""
+    return town

@@ -1,4 +1,4 @@
-"""What a person may do to a session, where, and what comes of it, on both engines (R-ENG-6, R-ENG-7)."""
+"""What a person may do to a session, where, and what comes of it (R-ENG-6, R-ENG-7)."""
 
 from __future__ import annotations
 

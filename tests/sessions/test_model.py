@@ -11,14 +11,13 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from kandev_routing_sdk.store import open_store
-from tests.sessions._empty import emptied
+from tests.sessions._empty import Reused
 from tests.sessions._model import Heard, Lives, Tally
 from tests.sessions._played import Stage
 
 LIFE = 100
 """Steps of one life."""
-IN_CI, ELSEWHERE, ON_POSTGRES = 20_000, 4_000, 1_000
+IN_CI, ELSEWHERE, ON_POSTGRES = 20_000, 3_000, 600
 
 
 @pytest.fixture
@@ -43,45 +42,43 @@ def heard() -> Iterator[list[str]]:
         logger.setLevel(level)
 
 
-def lived(stage: Stage, url: str, steps: int, heard: list[str], dump: Callable[[], bytes]) -> Tally:
-    """Live so many steps over the database at ``url``."""
+def lived(stage: Stage, reused: Reused, steps: int, heard: list[str], dump: Callable[[], bytes]) -> Tally:
+    """Live so many steps."""
     tally = Tally()
-    with open_store(url) as store:
 
-        class Here(Lives):
-            pass
+    class Here(Lives):
+        pass
 
-        Here.store, Here.stage, Here.tally, Here.log = store, stage, tally, heard
-        Here.empty, Here.dump = staticmethod(lambda: emptied(url)), staticmethod(dump)
-        run_state_machine_as_test(
-            Here,
-            settings=settings(
-                settings.get_profile("house"),
-                max_examples=5 + steps * 3 // (2 * LIFE),  # many end before that
-                stateful_step_count=LIFE,
-                deadline=None,
-                database=None,
-                phases=[Phase.generate],  # shrinking a life takes longer than a build server has
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
+    Here.store, Here.stage, Here.tally, Here.log = reused.store, stage, tally, heard
+    Here.empty, Here.dump = staticmethod(reused.empty), staticmethod(dump)
+    run_state_machine_as_test(
+        Here,
+        settings=settings(
+            settings.get_profile("house"),
+            max_examples=5 + steps * 3 // (2 * LIFE),  # many end before that
+            stateful_step_count=LIFE,
+            deadline=None,
+            database=None,
+            phases=[Phase.generate],  # shrinking a life takes longer than a build server has
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
     return tally
 
 
-def test_random_lives(stage: Stage, quick_sqlite: Path, steps: int, heard: list[str]) -> None:
+def test_random_lives(stage: Stage, lite_store: Reused, steps: int, heard: list[str]) -> None:
     """Nothing that may happen to sessions breaks one of the eight invariants."""
-    files = [quick_sqlite, quick_sqlite.with_name(f"{quick_sqlite.name}-wal")]
+    file = Path(lite_store.url.removeprefix("sqlite:///"))
+    files = [file, file.with_name(f"{file.name}-wal")]
 
-    tally = lived(
-        stage, f"sqlite:///{quick_sqlite}", steps, heard, lambda: b"".join(f.read_bytes() for f in files if f.exists())
-    )
+    tally = lived(stage, lite_store, steps, heard, lambda: b"".join(f.read_bytes() for f in files if f.exists()))
 
     print(tally.steps, dict(tally.states), dict(tally.refusals))
     assert tally.steps >= steps
     assert {"active", "waiting", "waiting_for_reset", "retry_wait", "action_required", "stopped"} <= set(tally.states)
 
 
-def test_random_lives_on_postgresql(stage: Stage, ready_postgres: str, heard: list[str]) -> None:
+def test_random_lives_on_postgresql(stage: Stage, postgres_store: Reused, heard: list[str]) -> None:
     """The same there, for a little while: the store is one, its engines are two (R-DUR-1)."""
-    tally = lived(stage, ready_postgres, ON_POSTGRES, heard, lambda: b"")
+    tally = lived(stage, postgres_store, ON_POSTGRES, heard, lambda: b"")
     assert tally.steps >= ON_POSTGRES

@@ -1,4 +1,4 @@
-"""Finding out whether a resource is back: by a launch, by a cheap question, by hand (R-CIR-6, R-CIR-7), on both engines."""
+"""Finding out whether a resource is back: by a launch, by a cheap question, by hand (R-CIR-6, R-CIR-7)."""
 
 from __future__ import annotations
 

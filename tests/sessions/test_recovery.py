@@ -19,6 +19,14 @@ from tests.sessions._played import Fuse
 from tests.sessions._town import FOLDER, Process, Town
 
 LEASE_S = 60
+
+
+@pytest.fixture
+def town(either_town: Town) -> Town:
+    """On both engines."""
+    return either_town
+
+
 Meant = Callable[[str, Any], bool]
 
 
