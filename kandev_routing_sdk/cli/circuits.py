@@ -216,6 +216,8 @@ def _cause(circuit: Circuit) -> str:
 
 def _until(circuit: Circuit, now: datetime) -> str:
     if circuit.lease_is_live(now) and circuit.probe_until is not None:
+        if circuit.probe_since is not None and circuit.probe_since > now:  # an armed retry
+            return f"kept for a retry at {moment(circuit.probe_since, now)}"
         return f"being probed until {moment(circuit.probe_until, now)}"
     if circuit.action_required:
         return "a person has to act"

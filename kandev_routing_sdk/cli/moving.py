@@ -12,6 +12,7 @@ from kandev_routing_sdk.cli.output import (
     Interrupted,
     error_document,
     error_line,
+    moment,
     note,
     print_json,
     print_text,
@@ -20,7 +21,7 @@ from kandev_routing_sdk.cli.output import (
 from kandev_routing_sdk.cli.progress import Narrator
 from kandev_routing_sdk.cli.snapshots import document, exit_code_of, show, state_words
 from kandev_routing_sdk.clock import SystemClock
-from kandev_routing_sdk.errors import IllegalTransition, PreconditionFailed
+from kandev_routing_sdk.errors import IllegalTransition, NotAdmitted, PreconditionFailed
 from kandev_routing_sdk.evidence.updates import TextDelta
 from kandev_routing_sdk.results import AgentSaid, AttemptEnded, AttemptStarted, Progress
 from kandev_routing_sdk.route.snapshot import Snapshot
@@ -124,12 +125,7 @@ def _note(form: Form, text: str, style: str) -> None:
 
 
 def _show_refusal(refused: PreconditionFailed, snapshot: Snapshot, form: Form) -> int:
-    text = str(refused)
-    if isinstance(refused, IllegalTransition):
-        offered = (
-            f"what can be done is {', '.join(snapshot.actions)}" if snapshot.actions else "nothing can be done now"
-        )
-        text = f"a session that is {snapshot.state} takes no {refused.trigger}; {offered}"
+    text = _refusal(refused, snapshot)
     if form.as_json:
         refusal = error_document(refused.code, text, refused.exit_code)
         print_json({**refusal, "session": document(snapshot)})
@@ -137,3 +133,22 @@ def _show_refusal(refused: PreconditionFailed, snapshot: Snapshot, form: Form) -
         show(snapshot, SystemClock().now())
         error_line(text)
     return refused.exit_code
+
+
+def _refusal(refused: PreconditionFailed, snapshot: Snapshot) -> str:
+    """Return why nothing was done, with the way out."""
+    match refused:
+        case IllegalTransition():
+            can = (
+                f"what can be done is {', '.join(snapshot.actions)}" if snapshot.actions else "nothing can be done now"
+            )
+            return f"a session that is {snapshot.state} takes no {refused.trigger}; {can}"
+        case NotAdmitted():
+            when = f" until {moment(refused.until, SystemClock().now())}" if refused.until else ""
+            other = ", or take skip_now" if "skip_now" in snapshot.actions else ""
+            return (
+                f"another session has the next try of a resource that this agent needs{when}; nothing was changed: "
+                f"try again then{other}"
+            )
+        case _:
+            return str(refused)

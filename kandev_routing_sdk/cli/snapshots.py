@@ -145,13 +145,19 @@ _OUTCOMES: Final[Mapping[str, str]] = {"skip": "the next candidate", "stop": "a 
 
 
 def _advice(snapshot: Snapshot) -> str | None:
-    """What belongs to the cause, where a person has to act."""
+    """What a person has to do about the cause, and how the sessions that wait for it learn that it was done (R-CIR-7)."""
     from kandev_routing_sdk.catalogue.codes import CODES
+    from kandev_routing_sdk.circuits import needs_person
+    from kandev_routing_sdk.route.model import Reason
     from kandev_routing_sdk.types import Code
 
+    if snapshot.reason == Reason.DYNAMIC_ROUTING_DISABLED:
+        return "set dynamic_agent_routing = true under [features]; a worker then goes on where this was"
     if snapshot.state != "action_required" or snapshot.code is None or snapshot.potentially_effectful:
         return None
-    return CODES[Code(snapshot.code)].advice
+    code, profile = Code(snapshot.code), snapshot.execution_profile_id or snapshot.logical_profile_id
+    then = f" Then: kandev-routing circuits retry --profile {profile}" if needs_person(code) else ""
+    return f"{CODES[code].advice}{then}"
 
 
 def _show_candidates(snapshot: Snapshot, now: datetime) -> None:
@@ -200,7 +206,7 @@ def _show_actions(snapshot: Snapshot) -> None:
     if snapshot.state == State.STOPPED:
         return
     command = f"kandev-routing action {snapshot.session_id}"
-    can = [(f"{command} {a} --generation {snapshot.generation}", _ACTIONS.get(a, a)) for a in snapshot.actions]
+    can = [(f"{command} {a} --generation {snapshot.generation}", _action_words(snapshot, a)) for a in snapshot.actions]
     if snapshot.state == State.ACTIVE and not snapshot.turn_running:
         can.insert(0, (f'kandev-routing sessions prompt {snapshot.session_id} "…"', "the next prompt"))
     if "stop" not in snapshot.actions:
@@ -209,6 +215,12 @@ def _show_actions(snapshot: Snapshot) -> None:
     width = max(len(line) for line, _ in can)
     for line, words in can:
         print_text(f"  {line:<{width}}  {words}")
+
+
+def _action_words(snapshot: Snapshot, action: str) -> str:
+    if action == "retry_now" and (snapshot.state == "waiting" or snapshot.execution_profile_id is None):
+        return "look for a candidate now, before its time"
+    return _ACTIONS.get(action, action)
 
 
 # Many ------------------------------------------------------------------------------------------------------------------------

@@ -191,7 +191,10 @@ def _circuit(circuit: Circuit, now: datetime) -> str:
         text += ", a person had to act"
     elif circuit.deadline is not None:
         text += f", until {moment(circuit.deadline, now)}"
-    return f"{text}, being probed" if circuit.lease_is_live(now) else text
+    if circuit.lease_is_live(now):
+        armed = circuit.probe_since is not None and circuit.probe_since > now
+        text += ", kept for another session's retry" if armed else ", being probed"
+    return text
 
 
 # What follows a failure ------------------------------------------------------------------------------------------------------

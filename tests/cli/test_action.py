@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -164,7 +165,11 @@ def test_who_is_not_let_to_a_resource_is_told_and_nothing_is_done(world: World, 
         refused.document["error"]["code"],
         refused.document["session"]["state"],
     )
-    assert "a resource this agent needs is not available" in refused.document["error"]["message"]
+    assert re.fullmatch(
+        r"another session has the next try of a resource that this agent needs until .+ UTC \(in .+\); nothing was changed: "
+        "try again then, or take skip_now",
+        refused.document["error"]["message"],
+    )
     assert (0, "retrying") == (let.code, let.document["session"]["state"])
 
 

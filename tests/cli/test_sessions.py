@@ -261,12 +261,49 @@ def test_a_login_that_is_told_takes_the_sessions_on(world: World, here: Callable
     world.configure()
     session = started(here)
     assert 0 == here("worker", "--until-idle", "--poll", "0.05").code
-    assert "advice     Sign in again" in here("sessions", "show", session).out
+    (advice,) = re.findall(r"^advice +(.+)$", here("sessions", "show", session).out, re.MULTILINE)
+    assert advice.startswith("Sign in again")
+    assert advice.endswith("Then: kandev-routing circuits retry --profile fable")
     (told,) = here("circuits", "retry", "--profile", "frontier", "--json").document["circuits"]
     assert ("open", False) == (told["state"], told["action_required"])
     assert 0 == here("worker", "--until-idle", "--poll", "0.05").code
     assert "active" == shown(here, session)["session"]["state"]
     assert "no resource of it waits for a person\n" == here("circuits", "retry", "--profile", "fable").out
+
+
+def test_who_waits_for_anybody_is_offered_a_look_before_its_time(world: World, here: Callable[..., Ran]) -> None:
+    """R-ENG-7: there is no "same candidate" for a session that waits for whoever is free first."""
+    world.agent("fable", ScriptBuilder().fail_quota(3600))
+    world.dynamic("fable")
+    world.configure()
+    session = started(here, "--here", "-q")
+    text = here("sessions", "show", session).out
+    assert "waiting (" in text
+    assert re.search(r"retry_now --generation 1 +look for a candidate now, before its time$", text, re.MULTILINE)
+
+
+def test_a_session_that_the_flag_stopped_says_how_it_goes_on(world: World, here: Callable[..., Ran]) -> None:
+    """R-RES-4: not with the advice of an old cause."""
+    world.agent("fable", ScriptBuilder().fail_auth())
+    world.dynamic("fable")
+    world.configure()
+    session = started(here, "--here", "-q")
+    world.configure(enabled=False)
+    assert 0 == here("worker", "--until-idle", "--poll", "0.05", "-q").code
+    text = here("sessions", "show", session).out
+    assert "action_required (dynamic_routing_disabled)" in text
+    assert "advice     set dynamic_agent_routing = true under [features]; a worker then goes on" in text
+
+
+def test_a_circuit_that_is_kept_for_a_retry_says_when_that_is(world: World, here: Callable[..., Ran]) -> None:
+    """Nobody probes yet; in half a minute somebody will."""
+    retry = {"transient": {"retry": {"enabled": True, "max_retries": 1, "initial_interval_seconds": 30}}}
+    world.agent("luna", ScriptBuilder().fail_overloaded())
+    world.dynamic({"profile": "luna", "policy": retry})
+    world.configure()
+    started(here, "--here", "-q")
+    shown_now = here("circuits", "show", "provider:luna").out
+    assert re.search(r"^state +half_open, kept for a retry at \S+ UTC \(in [23]\d s\)$", shown_now, re.MULTILINE)
 
 
 def test_the_how_to_shows_what_is_really_shown(world: World, here: Callable[..., Ran]) -> None:
