@@ -17,9 +17,11 @@ from tests.sessions._town import FOLDER, Process, Town
 CONCRETE = {
     "fable": ("played", "fable", "acme"),
     "sol": ("played", "sol", "other"),
+    "twin": ("played", "twin", "acme"),
     "luna": ("asked", "luna", "moon"),
+    "nova": ("asked", "nova", "moon"),
 }
-"""Luna can be asked cheaply."""
+"""fable and twin are two accounts at one provider; so are luna and nova, which can be asked cheaply."""
 
 
 def shelve(town: Town, **profiles: list[str | dict[str, Any]]) -> None:
@@ -100,8 +102,13 @@ def leased(town: Town) -> list[str]:
     return [c.key.key for c in town.store.circuits() if c.lease_is_live(town.clock.now())]
 
 
+def process_with(town: Town, **changes: Any) -> Process:
+    """A host some of whose collaborators are others."""
+    host = town.process()
+    town.processes[-1] = changed = Process(host.host, replace(host.engine, **changes))
+    return changed
+
+
 def without_agents(town: Town) -> Process:
     """A process that can write to the store, and start nothing: no adapter, no executable, no secret."""
-    host = town.process()
-    host.engine = replace(host.engine, registry=load_registry([], entry_points_too=False))
-    return host
+    return process_with(town, registry=load_registry([], entry_points_too=False))

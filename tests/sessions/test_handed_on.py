@@ -282,7 +282,7 @@ def test_a_message_to_a_candidate_that_is_gone_starts_nothing_where_it_is_given(
 
 
 def test_what_is_durable_is_not_refused_afterwards(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is told that a message failed sends it again: it must not have been kept (R-DUR-1)."""
+    """Whoever is told that a message failed sends it again: it must not have been kept (R-DUR-2)."""
 
     async def fails(self: Ledger, *, after_s: float = 0.0) -> None:
         raise StoreUnavailable("gone")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, NoReturn
 
 import anyio
@@ -23,6 +22,7 @@ from tests.sessions._scenes import (
     got,
     leased,
     look,
+    process_with,
     rested,
     rows,
     see,
@@ -117,7 +117,7 @@ def test_who_cannot_start_a_candidate_leaves_its_sessions_alone(town: Town, stat
 
 
 def test_a_look_at_nothing_new_reads_no_session(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hundred thousand may wait for a person (R-PRF-6)."""
+    """A hundred thousand may wait for a person (R-DUR-4)."""
     host, _ = stuck(town, "action_required")
     keeper = Keeper(host.engine)
     looked(town, host, keeper)
@@ -178,7 +178,7 @@ def test_one_session_that_cannot_be_looked_at_keeps_no_other_waiting(
 
 
 def test_a_walk_that_this_version_cannot_read_is_made_again(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another version wrote it (R-DUR-6)."""
+    """Another version wrote it (R-ENG-11)."""
     host, seen = stuck(town, "waiting")
     shelve(town, frontier=["fable", "sol"])
 
@@ -235,8 +235,7 @@ class Broken:
 def test_profiles_that_cannot_be_read_are_not_the_end_of_a_worker(town: Town) -> None:
     """Neither its look at settings nor its look at circuits, nor a session of theirs (R-PLG-2)."""
     _, seen = stuck(town, "waiting")
-    host = town.process()
-    host.engine = replace(host.engine, profiles=Broken())
+    host = process_with(town, profiles=Broken())
     town.clock.advance(1000)
 
     async def some_while() -> None:
