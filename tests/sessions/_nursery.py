@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
@@ -79,8 +80,13 @@ def main() -> None:
 
     import kandev_routing_sdk.acp  # noqa: F401
     from kandev_routing_sdk.acp.downstream import AcpDownstream  # noqa: F401
+    from kandev_routing_sdk.store import open_store
     from tests.sessions._worker import run_job
 
+    # what is made at its first use, too
+    with TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/warm.db") as store:
+        store.sessions()
+        store.circuits()
     for line in sys.stdin:
         jobs = json.loads(line)
         pids = []

@@ -114,7 +114,7 @@ PROGRAMS: Mapping[str, Program] = {
             (_fable(answers().fail_quota(60), answers().say("done")),),
             (WORK, ("later", 70), WORK),
             since=7,
-            least=24,
+            least=16,
         ),
         Program(
             "stop",
