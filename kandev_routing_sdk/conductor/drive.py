@@ -138,6 +138,7 @@ class Drive:
         attempts = await in_thread(self._engine.store.attempts, route.session_id, newest=ATTEMPT_CAP)
         self._ledger.adopt(route, attempts[-1] if attempts else None)
         self._woken = woken
+        self._recovery.remember(attempts)
         self.reports[:] = [
             report_of(a) for a in attempts if a.prompt_number == route.prompt_number and a.mark is DispatchMark.SETTLED
         ]
@@ -190,9 +191,9 @@ class Drive:
         self.reports.clear()  # of an earlier prompt: what they may have done, the route knows
         await self._requests.ask(text)
 
-    async def switch_flag(self, *, on: bool) -> None:
-        """Bring the session in line with the feature flag."""
-        await self._requests.switch_flag(on=on)
+    async def switch_flag(self, *, on: bool, look: bool = True) -> None:
+        """Bring the session in line with the feature flag. ``look``: go on at once where it waits for somebody."""
+        await self._requests.switch_flag(on=on, look=look)
 
     async def settings_changed(self) -> bool:
         """Let the session look for a candidate again, if its candidates changed; whether they did."""
@@ -291,6 +292,7 @@ class Drive:
                 self._answered.set()
             self._tell(AgentSaid(record.ordinal, masked(update, prepared.cleaner)))
 
+        await self._recovery.fence()
         try:
             attempt = make_attempt(self._engine, record, prepared, lease, emit)
         except Exception:  # noqa: BLE001  # adapter code of a third party: its candidate is ineligible for this round (R-PLG-2)

@@ -6,6 +6,8 @@ something: a person is asked, and the next agent is told.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Sequence
 from dataclasses import replace
 
 from kandev_routing_sdk.conductor.attempt import Attempt
@@ -19,12 +21,26 @@ from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import State, Trigger
 from kandev_routing_sdk.types import AttemptOutcome, DispatchMark
 
+_log = logging.getLogger(__name__)
+
 
 class Recovery:
     """Takes one route over."""
 
     def __init__(self, engine: Engine, ledger: Ledger, chooser: Chooser) -> None:
         self._engine, self._ledger, self._chooser = engine, ledger, chooser
+        self._lost: list[AttemptRecord] = []
+
+    def remember(self, attempts: Sequence[AttemptRecord]) -> None:
+        """Keep in mind whose agents were never seen to end: what another machine took over may live on this one."""
+        self._lost = [a for a in attempts if a.outcome is AttemptOutcome.LOST and a.process_group is not None]
+
+    async def fence(self) -> None:
+        """End what this machine can see of predecessors that were given up, before a successor starts (R-CON-8)."""
+        lost, self._lost = self._lost, []
+        for attempt in lost:
+            if not await self.is_gone(attempt):
+                _log.warning("the agent of attempt %s could not be proven gone", attempt.attempt_id)
 
     async def take_over(self) -> Claimed | None:
         """Make the next step where somebody should be at work, and nobody is: a person asked for it, or its owner died."""

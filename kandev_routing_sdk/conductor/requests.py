@@ -65,8 +65,8 @@ class Requests:
             await self._recovery.is_gone(running)
             await self._ledger.rest()
 
-    async def switch_flag(self, *, on: bool) -> None:
-        """Stop at the feature flag, keeping where the session was, or go back there (R-RES-4)."""
+    async def switch_flag(self, *, on: bool, look: bool) -> None:
+        """Stop at the feature flag, keeping where the session was, or go back there, and ``look`` for a candidate (R-RES-4)."""
         trigger = Trigger.FLAG_ON if on else Trigger.FLAG_OFF
         is_on = self._ledger.route.prior_state is None
         if is_on is on or matching(self._ledger.route, trigger, Facts()) is None:
@@ -76,7 +76,7 @@ class Requests:
         await self._ledger.commit(self._ledger.step(trigger, Facts()), circuits=await self._ledger.hand_backs())
         route = self._ledger.route
         chooses = route.state is State.WAITING or (route.state is State.ACTION_REQUIRED and leaves_by_itself(route))
-        if on and chooses:
+        if on and look and chooses:
             await self._ledger.commit(self._ledger.step(Trigger.SETTINGS_CHANGED, Facts()))
 
     async def settings_changed(self) -> bool:

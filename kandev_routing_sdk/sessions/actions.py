@@ -134,7 +134,7 @@ async def _loaded(engine: Engine, session_id: str) -> Route:
     if not engine.dynamic_enabled and is_dynamic(engine, route):
         raise DynamicRoutingDisabled
     if route.prior_state is not None:  # it was off, and nobody has looked since
-        await switch_flag(engine, route)
+        await switch_flag(engine, route, look=False)  # what the person asks comes instead
         route = await in_thread(load_session, engine.store, session_id)
     return route
 

@@ -107,11 +107,14 @@ async def keep_going(drive: Drive) -> Route:
     return drive.route
 
 
-async def switch_flag(engine: Engine, route: Route) -> None:
-    """Bring a stored session in line with the feature flag (R-RES-4). Raises StaleRevision when somebody else moved it."""
+async def switch_flag(engine: Engine, route: Route, *, look: bool = True) -> None:
+    """Bring a stored session in line with the feature flag (R-RES-4). Raises StaleRevision when somebody else moved it.
+
+    ``look``: let it look for a candidate at once, if that is what it was waiting for.
+    """
     drive = Drive(engine, source_of(engine, route), _silent, owner_id=route.owner_id)
     await drive.adopt(route)
-    await drive.switch_flag(on=engine.dynamic_enabled)
+    await drive.switch_flag(on=engine.dynamic_enabled, look=look)
     await drive.hand_on()
 
 
