@@ -103,6 +103,13 @@ async def test_a_tool_that_outlived_its_group_is_found_by_the_marker(started: St
     assert left is None or not left.alive
 
 
+async def test_a_clock_that_was_set_back_hides_nobody(started: Started) -> None:
+    """The attempt was written down as later than its process began; the marker is its own all the same (R-DUR-5, R-CON-11)."""
+    process = started(attempt=MINE)
+    assert await reap_group(None, datetime.now(UTC) + timedelta(hours=1), MINE, limits=QUICK)
+    assert -9 == process.wait(5)
+
+
 def test_a_process_that_got_the_number_since_is_not_killed(started: Started) -> None:
     process = started(attempt=None)
     stat = read_stat(process.pid)
