@@ -11,7 +11,7 @@ import sqlite3
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
 import sqlalchemy as sa
@@ -19,6 +19,9 @@ from sqlalchemy.pool import QueuePool, StaticPool
 
 from kandev_routing_sdk.errors import ConfigError, StoreReadOnly, StoreUnavailable
 from kandev_routing_sdk.store import failures
+
+if TYPE_CHECKING:
+    from sqlalchemy.pool import PoolProxiedConnection
 
 _STATEMENT: Final = 2
 """How many times as long as for a lock a statement may take altogether."""
@@ -32,6 +35,7 @@ set_config('idle_in_transaction_session_timeout', %(idle)s, false),
 set_config('default_transaction_read_only', coalesce(%(read_only)s, current_setting('default_transaction_read_only')), false),
 set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false)
 """
+_FILE: Final = "file"
 _TCP: Final[Mapping[str, int]] = MappingProxyType(
     {
         "connect_timeout": 10,
@@ -49,8 +53,8 @@ class Place(NamedTuple):
     engine: sa.Engine
     label: str
     """How sentences call it; never holds a password."""
-    folder: Path | None
-    """An SQLite file's."""
+    file: Path | None
+    """SQLite's."""
     missing: bool
     """Read-only, and there is nothing yet: an empty database in memory stands for it."""
 
@@ -65,12 +69,12 @@ def open_place(url: str, *, read_only: bool, timeout_s: float) -> Place:
     parsed = _parse(url)
     if parsed.get_backend_name() == "sqlite":
         path = Path(parsed.database or "")
-        label, folder = f"the database {path}", path.absolute().parent
+        label, file = f"the database {path}", path.absolute()
         if read_only and not path.exists():
-            return Place(memory_engine(), label, folder, missing=True)
+            return Place(memory_engine(), label, file, missing=True)
         if not read_only:
             _make_file(path, label)
-        return Place(_sqlite(path.absolute(), read_only, timeout_s), label, folder, missing=False)
+        return Place(_sqlite(file, read_only, timeout_s), label, file, missing=False)
     host = parsed.host or parsed.query.get("host") or "the default host"
     label = f"the PostgreSQL database {parsed.database or ''!r} on {host}"
     return Place(_postgresql(parsed, read_only, timeout_s), label, None, missing=False)
@@ -138,16 +142,18 @@ def _sqlite(path: Path, read_only: bool, timeout_s: float) -> sa.Engine:  # noqa
     )
 
     def remember(_connection: object, record: Any) -> None:  # noqa: ANN401  # SQLAlchemy's
-        record.info["file"] = _identity(path)
-
-    def compare(_connection: object, record: Any, _proxy: object) -> None:  # noqa: ANN401  # as above
-        # SQLite goes on writing into a file that was deleted or moved away, and nobody would ever find that again.
-        if record.info["file"] != _identity(path):
-            raise sa.exc.DisconnectionError
+        record.info[_FILE] = _identity(path)
 
     sa.event.listen(engine, "connect", remember)
-    sa.event.listen(engine, "checkout", compare)
     return engine
+
+
+def is_gone(path: Path, connection: PoolProxiedConnection) -> bool:
+    """Return whether the file is another one by now, or none.
+
+    SQLite would go on writing into one that was deleted or moved away, and nobody would ever find that again.
+    """
+    return bool(connection.info[_FILE] != _identity(path))
 
 
 def _identity(path: Path) -> tuple[int, int] | None:

@@ -19,7 +19,7 @@ from sqlalchemy.sql.base import Executable
 
 from kandev_routing_sdk.errors import PreconditionFailed, StoreError, StoreReadOnly, StoreUnavailable
 from kandev_routing_sdk.store import failures
-from kandev_routing_sdk.store.connections import memory_engine, open_place
+from kandev_routing_sdk.store.connections import is_gone, memory_engine, open_place
 from kandev_routing_sdk.store.failures import Again, Retry
 from kandev_routing_sdk.store.turns import turn
 
@@ -177,7 +177,7 @@ class Database:
         self._compiled: dict[Statement, _Compiled] = {}
         self._reached = self._closed = False
         place = open_place(url, read_only=read_only, timeout_s=timeout_s)
-        self.engine, self.label, self._folder, self.missing = place
+        self.engine, self.label, self._file, self.missing = place
 
     @property
     def is_sqlite(self) -> bool:
@@ -242,8 +242,8 @@ class Database:
             raise last.error from None
 
     def _once(self, job: _Job[T]) -> T:
-        if job.writing and self._folder is not None:
-            with turn(self._folder, self._timeout_s / 2):
+        if job.writing and self._file is not None:
+            with turn(self._file.parent, self._timeout_s / 2):
                 return self._transact(job)
         return self._transact(job)
 
@@ -251,7 +251,7 @@ class Database:
         ended: tuple[T] | None = None
         connection: PoolProxiedConnection | None = None
         try:
-            connection = self.engine.raw_connection()
+            connection = self._connect()
             self._reached = True
             transaction = Transaction(self.engine, connection, self._compiled)
             if job.writing:
@@ -279,6 +279,14 @@ class Database:
                 connection.invalidate()
             elif connection is not None:
                 connection.close()  # rolls back what was not committed
+
+    def _connect(self) -> PoolProxiedConnection:
+        connection = self.engine.raw_connection()
+        if self._file is not None and not self.missing and is_gone(self._file, connection):
+            connection.invalidate()
+            self.engine.dispose()
+            connection = self.engine.raw_connection()
+        return connection
 
     @property
     def _driver_errors(self) -> tuple[type[BaseException], ...]:
