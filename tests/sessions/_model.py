@@ -22,7 +22,7 @@ from tests.sessions._town import FOLDER, Process, Town
 
 NAMES = ("fable", "sol", "luna")
 MOST_SESSIONS = 4
-LOOKS = 0.25
+LOOKS = 0.15
 """How often a worker looks after whatever was done."""
 POLICIES: tuple[dict[str, Any], ...] = (
     {},

@@ -376,8 +376,15 @@ def install(patch: pytest.MonkeyPatch, stage: Stage) -> None:
             await stage.breathe()
         return result
 
+    def marked() -> set[str]:
+        """Whose agents run on this machine."""
+        here = HOST.get().namespace
+        return {a.attempt_id for a in stage.agents.values() if a.live and a.namespace == here}
+
     class Beating:
-        """``anyio``, except that it sleeps until the next heartbeat."""
+        """``anyio``, except that it sleeps until the next heartbeat, and has no threads."""
+
+        to_thread = SimpleNamespace(run_sync=run_sync)
 
         def __getattr__(self, name: str) -> Any:
             return getattr(anyio, name)
@@ -390,6 +397,9 @@ def install(patch: pytest.MonkeyPatch, stage: Stage) -> None:
     patch.setattr("kandev_routing_sdk.conductor.recovery.reap_group", stage.reap)
     patch.setattr("kandev_routing_sdk.conductor.tasks.to_thread", SimpleNamespace(run_sync=run_sync))
     patch.setattr("kandev_routing_sdk.conductor.ledger.anyio", Beating())
+    patch.setattr("kandev_routing_sdk.scheduler.keeper.anyio", Beating())
+    patch.setattr("kandev_routing_sdk.scheduler.keeper.marked_attempts", marked)
+    patch.setattr("kandev_routing_sdk.scheduler.keeper.reap_group", stage.reap)
 
 
 def profiles_table(

@@ -25,6 +25,7 @@ from kandev_routing_sdk.records import AttemptRecord, Commit
 from kandev_routing_sdk.route.model import Route
 from kandev_routing_sdk.router import load_rules
 from kandev_routing_sdk.scheduler import Worker, WorkerOptions
+from kandev_routing_sdk.scheduler.keeper import Keeper
 from kandev_routing_sdk.settings import EnvironmentSecrets
 from kandev_routing_sdk.store import SqlStore
 from kandev_routing_sdk.testing import FakeClock
@@ -94,6 +95,7 @@ class Shelf:
 class Write:
     """One write that became durable, and the circuits before and after it."""
 
+    host: Host
     name: str
     args: tuple[Any, ...]
     result: Any
@@ -136,7 +138,7 @@ class MortalStore:
         result = method(*args, **kwargs)
         if touches:
             self._town.circuits = {c.key.key: c for c in self._store.circuits()}
-        self._town.wrote(Write(name, (*args, *kwargs.values()), result, before, self._town.circuits))
+        self._town.wrote(Write(host, name, (*args, *kwargs.values()), result, before, self._town.circuits))
         if fatal:
             host.die()
             raise Dead
@@ -156,6 +158,8 @@ class OneLook(Worker):
         self._caught_up = not afresh
         self.stop = anyio.Event()
         await self.run()
+        if afresh:
+            await Keeper(self._engine).end_strays()
 
     async def _pause(self) -> None:
         """One look is enough."""
@@ -198,6 +202,8 @@ class Town:
     """Whether hosts can ask anybody cheaply."""
     attempts: dict[str, AttemptRecord] = field(default_factory=dict)
     """Every attempt whose row became durable, as it is now."""
+    last_written_in: dict[str, str] = field(default_factory=dict)
+    """On which machine."""
     routes: dict[str, Route] = field(default_factory=dict)
     """Every session as it was last committed or claimed."""
     generations: dict[str, list[int]] = field(default_factory=dict)
@@ -234,6 +240,7 @@ class Town:
         for record in (commit.update_attempt, commit.new_attempt):
             if record is not None:
                 self.attempts[record.attempt_id] = record
+                self.last_written_in[record.attempt_id] = write.host.namespace
         session_id = commit.after.session_id
         self.routes[session_id] = write.result.route
         if commit.selection is not None:

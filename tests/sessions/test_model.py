@@ -5,18 +5,22 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from random import SystemRandom
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis.stateful import get_state_machine_test
 
 from tests.sessions._empty import Reused
 from tests.sessions._model import Heard, Lives, Tally
 from tests.sessions._played import Stage
 
-LIFE = 100
-"""Steps of one life."""
+LIFE = 150
+"""Steps of one life, at most."""
+BATCH = 4
+"""Lives that are drawn together."""
 IN_CI, ELSEWHERE, ON_POSTGRES = 20_000, 3_000, 600
 
 
@@ -43,7 +47,7 @@ def heard() -> Iterator[list[str]]:
 
 
 def lived(stage: Stage, reused: Reused, steps: int, heard: list[str], dump: Callable[[], bytes]) -> Tally:
-    """Live so many steps."""
+    """Live so many steps, or a few more. With CI set always the same ones."""
     tally = Tally()
 
     class Here(Lives):
@@ -51,18 +55,21 @@ def lived(stage: Stage, reused: Reused, steps: int, heard: list[str], dump: Call
 
     Here.store, Here.stage, Here.tally, Here.log = reused.store, stage, tally, heard
     Here.empty, Here.dump = staticmethod(reused.empty), staticmethod(dump)
-    run_state_machine_as_test(
-        Here,
-        settings=settings(
-            settings.get_profile("house"),
-            max_examples=5 + steps * 3 // (2 * LIFE),  # many end before that
-            stateful_step_count=LIFE,
-            deadline=None,
-            database=None,
-            phases=[Phase.generate],  # shrinking a life takes longer than a build server has
-            suppress_health_check=list(HealthCheck),
-        ),
+    options = settings(
+        settings.get_profile("house"),
+        derandomize=False,
+        max_examples=BATCH,
+        stateful_step_count=LIFE,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],  # shrinking a life takes longer than a build server has
+        suppress_health_check=list(HealthCheck),
     )
+    first = 1 if "CI" in os.environ else SystemRandom().randrange(2**32)
+    for number in count(first):
+        if tally.steps >= steps:
+            break
+        seed(number)(get_state_machine_test(Here, settings=options))()
     return tally
 
 
