@@ -164,3 +164,19 @@ def test_a_person_need_not_wait_for_a_worker_to_notice(town: Town, how: str) -> 
 
     assert (None, "active") == (stored(town, seen).prior_state, see(town, seen).state)
     assert ["fable"] * 2 == got(town)
+
+
+@pytest.mark.parametrize(("how", "state"), [("stop", "stopped"), ("cancel_wait", "action_required")])
+def test_what_a_person_asks_comes_before_the_look_that_the_flag_allows(town: Town, how: str, state: str) -> None:
+    """Nothing was on its way that it could disturb (R-ENG-7)."""
+    alone(town, "quota")
+    seen = rested(town, town.process())
+    assert "waiting" == seen.state
+    off(town)
+    town.flag = True
+
+    after = act(town, town.process(), seen, how)
+
+    assert state == after.state
+    look(town, after_s=1000)
+    assert ["fable"] == got(town)

@@ -18,6 +18,7 @@ from tests.sessions._home import retries, waits
 from tests.sessions._played import profiles_table
 from tests.sessions._scenes import (
     CONCRETE,
+    act,
     begin,
     got,
     leased,
@@ -281,3 +282,22 @@ def test_agents_of_settled_attempts_are_ended(town: Town, monkeypatch: pytest.Mo
     assert [] == town.stage.live(seen.session_id)
     assert 1 == len(town.stage.live(running.session_id)), "whose turn runs is no stray"
     assert [None] == [row.outcome for row in rows(town, running)]
+
+
+def test_an_orphan_is_ended_before_its_successor_starts(town: Town) -> None:
+    """Also where no look at strays came first (R-CON-8, design §6, 2)."""
+    town.stage.plays["fable"] = ["slow:answer", "answer"]
+    host = town.process("here")
+    seen = begin(town, host)
+    town.look(host)
+    town.kill(host)
+    far = look(town, after_s=60, namespace="there")
+    act(town, far, see(town, seen), "retry_now")
+    assert 1 == len(town.stage.live(seen.session_id))
+    beside: list[int] = []
+    town.stage.at_launch = lambda agent: beside.append(len(town.stage.live(agent.session_id)))
+
+    look(town, namespace="here")
+
+    assert ["fable", "fable"] == got(town)
+    assert [0] == beside

@@ -73,6 +73,17 @@ def test_cancelling_nothing_gives_up_nothing(town: Town, cancels: bool) -> None:
     assert "active" == see(town, seen).state
 
 
+def test_who_was_tried_already_is_shown_with_what_ails_it(town: Town) -> None:
+    """What stops it beside this round: whoever looks sees what to do about it (R-ENG-3)."""
+    town.stage.plays |= {"fable": ["auth"], "sol": ["quota"]}
+    seen = rested(town, town.process())
+    assert "waiting" == seen.state
+    shown = {c["profile_id"]: (str(c["detail"]), c["code"]) for c in seen.candidates}
+    assert "tried in this round already; account resource: auth_required; a person" in shown["fable"][0]
+    assert "tried in this round already; account resource: quota_limited; until" in shown["sol"][0]
+    assert ("auth_required", "quota_limited") == (shown["fable"][1], shown["sol"][1])
+
+
 # --- whose turn it is ---
 
 
