@@ -5,8 +5,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import typer.main
 
 from kandev_routing_sdk.cli import main
+from kandev_routing_sdk.cli.app import app
 from kandev_routing_sdk.router import load_rules
 from tests.cli._world import Ran, World
 
@@ -17,15 +19,17 @@ def world(tmp_path: Path) -> World:
 
 
 @pytest.fixture(scope="session")
-def installed_rules() -> object:
-    """What every command would read anew: the installed adapters and their rules."""
-    return load_rules()
+def made_once() -> tuple[object, object]:
+    """What every command of a process of its own makes anew: the installed adapters with their rules, and its own options."""
+    return load_rules(), typer.main.get_command(app)
 
 
 @pytest.fixture
-def one_catalogue(installed_rules: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests of many commands in one process: reading the rules costs each of them more than all the rest."""
-    monkeypatch.setattr("kandev_routing_sdk.router.load_rules", lambda *_, **__: installed_rules)
+def quick(made_once: tuple[object, object], monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of many commands in one process: that costs each of them more than all the rest."""
+    rules, command = made_once
+    monkeypatch.setattr("kandev_routing_sdk.router.load_rules", lambda *_, **__: rules)
+    monkeypatch.setattr("kandev_routing_sdk.cli.app.app", command)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 from kandev_routing_sdk.testing import ScriptBuilder
 from tests.cli._world import Ran, World
 
-pytestmark = pytest.mark.usefixtures("one_catalogue")
+pytestmark = pytest.mark.usefixtures("quick")
 
 WAIT = {"hard": {"wait_for_reset": {"enabled": True, "max_wait_seconds": 7200}}}
 

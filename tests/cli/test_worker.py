@@ -17,7 +17,7 @@ import pytest
 from kandev_routing_sdk.testing import ScriptBuilder
 from tests.cli._world import Ran, World, is_alive, wait_for
 
-pytestmark = pytest.mark.usefixtures("one_catalogue")
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 def begin(here: Callable[..., Ran], profile: str = "sol") -> str:
@@ -94,6 +94,25 @@ def test_told_twice_it_ends_the_agents_and_nothing_is_repeated(world: World, her
     assert ("action_required", "ambiguous_dispatch") == tuple(snapshot(here, session)[k] for k in ("state", "reason"))
     assert 0 == here("worker", "--until-idle", "--poll", "0.05", "-q").code
     assert 1 == len(agent.prompts)
+
+
+def test_a_session_that_is_stopped_from_elsewhere_ends_its_agent_and_nothing_else(
+    world: World, here: Callable[..., Ran]
+) -> None:
+    """R-ENG-7, R-CON-11: from any state, whoever runs it; charges nobody."""
+    agent = world.agent("sol", ScriptBuilder().child(own_session=True).hang(deaf=True))
+    world.configure()
+    session = begin(here)
+    with working(world, "--poll", "0.1", "-q") as process:
+        wait_for(lambda: bool(agent.prompts and agent.children))
+        assert "stopped" == here("sessions", "stop", session, "--json").document["session"]["state"]
+        wait_for(lambda: not is_alive(agent.prompts[0].pid) and not is_alive(agent.children[0]))
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        ran = ended(process)
+    assert 0 == ran.code, ran
+    assert ("stopped", 1) == (snapshot(here, session)["state"], len(agent.prompts))
+    assert [] == here("circuits", "--json").document["circuits"]
 
 
 def test_without_grace_the_first_signal_is_enough(world: World, here: Callable[..., Ran]) -> None:
