@@ -87,6 +87,22 @@ def test_retry_now_is_a_try_whoever_makes_it(town: Town, play: str, here: bool) 
     assert ["fable", "fable"] == got(town)
 
 
+@HERE
+def test_a_wish_counts_once(town: Town, here: bool) -> None:
+    """What failed again is asked again when it is due, and not before (R-CIR-6)."""
+    shelve(town, frontier=["fable"])
+    town.stage.plays["fable"] = ["quota"]
+    host = town.process()
+    seen = rested(town, host)
+
+    act(town, host, seen, "retry_now", here=here)
+    for _ in range(3):
+        look(town, after_s=60)
+
+    assert "waiting" == see(town, seen).state
+    assert ["fable"] * 2 == got(town)
+
+
 def test_retry_now_asks_the_pinned_candidate_though_another_is_free(town: Town) -> None:
     """``action_required``: the same candidate (R-ENG-7)."""
     shelve(town, frontier=[fable(policy={"hard": {"on_exhausted": "stop"}}), "sol"])

@@ -15,7 +15,7 @@ from kandev_routing_sdk.scheduler import probes
 from kandev_routing_sdk.scheduler.probes import Prober
 from kandev_routing_sdk.testing.scripted import bodies
 from kandev_routing_sdk.types import CircuitState, Code
-from tests.sessions._home import waits
+from tests.sessions._home import retries, waits
 from tests.sessions._played import AskedAdapter, fail, profiles_table
 from tests.sessions._scenes import CONCRETE, act, begin, circuit, got, leased, look, rested, see, shelve, where
 from tests.sessions._town import Process, Town
@@ -257,3 +257,17 @@ def test_a_far_wait_keeps_nobody_from_asking(town: Town) -> None:
 
     look(town)
     assert ("active", 1, "fable") == where(see(town, far)), "closed early: the same candidate, at once"
+
+
+def test_a_retry_whose_candidate_is_gone_when_it_is_due_keeps_no_probe(town: Town) -> None:
+    """Whoever comes first finds out: the session goes on to another candidate, and the resource is anybody's to ask (R-CIR-5, R-ENG-4)."""
+    shelve(town, frontier=[{"profile": "fable", "policy": retries(3)}])
+    town.stage.plays["fable"] = ["overloaded"]
+    seen = rested(town, town.process())
+    assert ("retry_wait", 1) == (seen.state, len(leased(town)))
+    shelve(town, frontier=[{"profile": "fable", "enabled": False}, "sol"])
+
+    look(town, after_s=6)
+
+    assert ("active", 2, "sol") == where(see(town, seen))
+    assert [] == leased(town)
