@@ -65,11 +65,11 @@ def waits_too_long(clock: CountingClock) -> Fault:
     return fault
 
 
-def loses_the_connection(clock: CountingClock, other: psycopg.Connection) -> Fault:
-    """The server ends the session, and the step that comes next finds out."""
+def loses_the_connection(clock: CountingClock, other: psycopg.Connection, *, seconds: float = 6) -> Fault:
+    """The server ends the session, and the step that comes next finds out, so many seconds later."""
 
     def fault(connection: psycopg.Connection) -> None:
-        clock.time += 6
+        clock.time += seconds
         other.execute("SELECT pg_terminate_backend(%s)", [connection.info.backend_pid])
 
     return fault
@@ -85,7 +85,7 @@ FAULTS: dict[str, Callable[[CountingClock, psycopg.Connection], tuple[Fault, Cal
         says(StoreUnavailable, UNCHANGED, one_of=("locked", "took too long")),
     ),
     "lost connection": lambda clock, other: (
-        loses_the_connection(clock, other),
+        loses_the_connection(clock, other, seconds=20),  # no time to try again: connecting costs the most
         says(StoreUnavailable, one_of=(UNCHANGED, "may or may not be stored")),
     ),
 }
