@@ -192,6 +192,8 @@ class Laws:
         """What a person says is no automatic try: the first attempt of a message stays with whom the session is with (R-CIR-8)."""
         new = commit.new_attempt
         assert new is not None
+        if commit.after.probe_early or (commit.before is not None and commit.before.probe_early):
+            return True
         mine = [r for r in self.town.attempts.values() if r.session_id == new.session_id and r is not new]
         first = all(r.prompt_number != new.prompt_number or r.outcome is AttemptOutcome.LOST for r in mine)
         return first and any(r.generation == new.generation for r in mine)
