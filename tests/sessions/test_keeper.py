@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any, NoReturn
 
 import anyio
@@ -11,6 +12,7 @@ import pytest
 from kandev_routing_sdk.conductor.choice import Chooser
 from kandev_routing_sdk.errors import StoreUnavailable
 from kandev_routing_sdk.profiles import Profile
+from kandev_routing_sdk.records import Claim
 from kandev_routing_sdk.route.past import SelectionInputs
 from kandev_routing_sdk.scheduler import keeper as module
 from kandev_routing_sdk.scheduler.keeper import Keeper
@@ -79,8 +81,7 @@ def test_a_running_worker_notices_another_login(town: Town) -> None:
     host, seen = stuck(town, "action_required")
     keeper = Keeper(host.engine)
     looked(town, host, keeper)
-    mended = {**CONCRETE, "fable": ("played", "another-account", "acme")}
-    town.shelf.put(profiles_table(mended, {"frontier": [{"profile": "fable"}]}))
+    another_login(town)
 
     assert looked(town, host, keeper)
 
@@ -130,26 +131,32 @@ def test_a_look_at_nothing_new_reads_no_session(town: Town, monkeypatch: pytest.
     assert not looked(town, host, keeper)
 
 
+def another_login(town: Town) -> None:
+    """fable signs in as somebody else."""
+    table = {**CONCRETE, "fable": ("played", "another-account", "acme")}
+    town.shelf.put(profiles_table(table, {"frontier": [{"profile": "fable"}]}))
+
+
 def test_a_concrete_session_is_its_persons(town: Town) -> None:
     """Its failures are shown, and not tried again because of settings (R-POL-7)."""
     host, seen = stuck(town, "action_required", "fable")
-    keeper = Keeper(host.engine)
-    looked(town, host, keeper)
-    shelve(town, frontier=["sol"])
-    assert not looked(town, host, keeper)
+    another_login(town)
+    assert not looked(town, host, Keeper(host.engine))
     assert seen == see(town, seen)
 
 
 def test_a_session_that_somebody_is_at_is_left_to_them(town: Town) -> None:
-    """Whoever owns it sees the settings at its next decision (R-ENG-4)."""
+    """Whoever owns it sees the settings at its next decision (R-ENG-4, R-ENG-8)."""
     host, seen = stuck(town, "waiting")
-    town.stage.plays["fable"] = ["slow:answer"]
-    look(town, after_s=1000)
-    running = see(town, seen)
-    assert running.turn_running
     shelve(town, frontier=["sol"])
+    town.clock.advance(1000)
+    now = town.clock.now()
+    town.store.claim(Claim.DUE, now=now, owner_id="here/another", until=now + timedelta(seconds=60), limit=1)
+    theirs = see(town, seen)
+
     assert not looked(town, host, Keeper(host.engine))
-    assert running == see(town, seen)
+
+    assert theirs == see(town, seen)
 
 
 # --- what cannot be looked at ---
