@@ -69,6 +69,7 @@ def test_a_kill_at_any_commit(name: str, workers: Nursery, databases: Databases,
                 # one that is stopped while it runs has a commit more or less
                 assert number > survived["commits"], "it was to be killed"
                 assert program.least <= kills
+                print(f"{kills} kills")
                 return
             kills += 1
             case.settle()
