@@ -1,4 +1,4 @@
-"""What the campaign's workers do: sessions whose agents succeed, fail, wait, are left, are stopped; as data, for a process of its own."""
+"""What the campaign's workers do: sessions whose agents succeed, fail, wait, are left, are stopped; as data for other processes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """A worker process of the campaign: forked from a warm parent, it opens a router and plays its part until it is killed or done.
 
-Operations, each a list: ``["start", program, prompt]``, ``["call", profile, prompt]``, ``["work"]`` (until nothing is to be done now), ``["work", "stop" | "drop"]``
-(at the agents' first words, stop the session or take its first candidate away), ``["later", seconds]``, ``["prompt", text]``,
-``["act", action]``, ``["at", time]`` (wait for it), ``["race", generation]`` (ask for the same retry as everybody else until it is
-reached), ``["look"]`` (write down what the sessions show), ``["person"]`` (do what they ask for, until nothing is asked).
+Operations, each a list: ``["start", program, prompt]``, ``["call", profile, prompt]``, ``["work"]`` (until nothing is to be done now),
+``["work", "stop" | "drop"]`` (at the agents' first words, stop the session or take its first candidate away), ``["later", seconds]``,
+``["prompt", text]``, ``["act", action]``, ``["at", time]`` (wait for it), ``["race", generation]`` (ask for the same retry as
+everybody else until it is reached), ``["look"]`` (write down what the sessions show), ``["person"]`` (do what they ask for, until
+nothing is asked).
 """
 
 from __future__ import annotations
@@ -130,7 +131,7 @@ def agents_alive(folder: Path) -> list[int]:
     for log in folder.glob("*/log.jsonl"):
         left |= {entry["child"] for entry in map(json.loads, log.read_text("utf-8").splitlines()) if "child" in entry}
     found = []
-    for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208  # twice for each kill: a Path for each costs as much again
+    for name in filter(str.isdigit, os.listdir("/proc")):  # noqa: PTH208  # twice for each kill: a Path costs as much again
         with suppress(OSError), open(f"/proc/{name}/cmdline", "rb") as file:  # noqa: PTH123  # as above
             command = file.read()  # a zombie has none
             if command and (place in command or int(name) in left):
