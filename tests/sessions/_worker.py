@@ -1,10 +1,10 @@
 """A worker process of the campaign: forked from a warm parent, it opens a router and plays its part until it is killed or done.
 
-Operations, each a list: ``["start", program, prompt]``, ``["call", profile, prompt]``, ``["work"]`` (until nothing is to be done now),
-``["work", "stop" | "drop"]`` (at the agents' first words, stop the session or take its first candidate away), ``["later", seconds]``,
-``["prompt", text]``, ``["act", action]``, ``["at", time]`` (wait for it), ``["race", generation]`` (ask for the same retry as
-everybody else until it is reached), ``["look"]`` (write down what the sessions show), ``["person"]`` (do what they ask for, until
-nothing is asked).
+Operations, each a list: ``["start", program, prompt]``, ``["call", profile, prompt]``, ``["work"]`` (until nothing is
+to be done now), ``["work", "stop" | "drop"]`` (at the agents' first words, stop the session or take its first candidate
+away), ``["later", seconds]``, ``["prompt", text]``, ``["act", action]``, ``["at", time]`` (wait for it), ``["race",
+generation]`` (ask for the same retry as everybody else until it is reached), ``["look"]`` (write down what the sessions
+show), ``["person"]`` (do what they ask for, until nothing is asked).
 """
 
 from __future__ import annotations
