@@ -5,7 +5,7 @@ from __future__ import annotations
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.guards import ACTIONS, attempts_left, is_settled, matching, valid_actions
 from kandev_routing_sdk.route.select import CandidateView, Selection, Verdict, WalkEntry, select
-from kandev_routing_sdk.route.step import Transition, act, begin, step, trigger_for
+from kandev_routing_sdk.route.step import Transition, begin, check_seen, step, trigger_for
 from kandev_routing_sdk.route.table import ATTEMPT_CAP, TABLE
 
 __all__ = [
@@ -18,9 +18,9 @@ __all__ = [
     "Transition",
     "Verdict",
     "WalkEntry",
-    "act",
     "attempts_left",
     "begin",
+    "check_seen",
     "is_settled",
     "matching",
     "select",

@@ -107,25 +107,15 @@ def step(route: Route, trigger: Trigger, facts: Facts | None = None, *, now: dat
     return Transition(route, after, row.effects, drafts(row.events, route, after, facts))
 
 
-def act(
-    route: Route,
-    action: Trigger,
-    facts: Facts | None = None,
-    *,
-    expected_generation: int,
-    expected_revision: int | None = None,
-    now: datetime,
-) -> Transition:
-    """Take a person's action on the route that the person saw (R-ENG-7).
+def check_seen(route: Route, *, expected_generation: int, expected_revision: int | None) -> None:
+    """Raise StaleGeneration or StaleRevision when ``route`` is not what a person saw any more (R-ENG-7).
 
-    Raises :class:`~kandev_routing_sdk.errors.StaleGeneration` or :class:`~kandev_routing_sdk.errors.StaleRevision` when the
-    route has moved on since, and what :func:`step` raises.
+    That is told before anything else.
     """
     if expected_generation != route.generation:
         raise StaleGeneration(expected_generation, route.generation)
     if expected_revision is not None and expected_revision != route.revision:
         raise StaleRevision(route.session_id, expected_revision)
-    return step(route, action, facts, now=now)
 
 
 def trigger_for(decision: Decision) -> Trigger:

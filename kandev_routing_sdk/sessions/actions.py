@@ -10,18 +10,14 @@ from typing import Final, TypeVar
 from kandev_routing_sdk.conductor import Drive, Engine, Tell, in_thread
 from kandev_routing_sdk.errors import DynamicRoutingDisabled, StaleGeneration, StaleRevision, UsageError
 from kandev_routing_sdk.records import ActionRecord
-from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import Route, Trigger
-from kandev_routing_sdk.route.step import act as checked
+from kandev_routing_sdk.route.step import check_seen
 from kandev_routing_sdk.sessions.life import is_dynamic, source_of, switch_flag
 from kandev_routing_sdk.sessions.reading import load_session
 
 _TRIES: Final = 8
 """Races with a timer that leave the generation alone, before the person is told."""
 
-
-_ANY_ATTEMPT: Final = Facts(attempt_id="")
-"""Stands for the attempt that an action will make, while it is only asked whether it may."""
 
 _T = TypeVar("_T")
 
@@ -69,18 +65,11 @@ async def act(engine: Engine, asked: Asked, tell: Tell) -> Drive | None:
             if await _is_known(engine, asked, asked.action_id):
                 return None
             record = ActionRecord(asked.action_id, asked.action.value, asked.expected_generation)
-        trigger = Trigger(asked.action.value)
+        check_seen(route, expected_generation=asked.expected_generation, expected_revision=asked.expected_revision)
+        route = await _restored(engine, route)
         drive = Drive(engine, source_of(engine, route), tell)
         await drive.adopt(route)
-        checked(
-            route,
-            trigger,
-            _ANY_ATTEMPT,
-            expected_generation=asked.expected_generation,
-            expected_revision=asked.expected_revision,
-            now=engine.clock.now(),
-        )
-        await drive.act(trigger, record)
+        await drive.act(Trigger(asked.action.value), record)
         return drive
 
     try:
@@ -104,7 +93,7 @@ async def prompt(engine: Engine, session_id: str, text: str, tell: Tell) -> Driv
         raise UsageError("the prompt is empty; give the agent something to do")
 
     async def once() -> Drive:
-        route = await _loaded(engine, session_id)
+        route = await _restored(engine, await _loaded(engine, session_id))
         drive = Drive(engine, source_of(engine, route), tell)
         await drive.adopt(route)
         await drive.ask(text)
@@ -133,10 +122,15 @@ async def _loaded(engine: Engine, session_id: str) -> Route:
     route = await in_thread(load_session, engine.store, session_id)
     if not engine.dynamic_enabled and is_dynamic(engine, route):
         raise DynamicRoutingDisabled
-    if route.prior_state is not None:  # it was off, and nobody has looked since
-        await switch_flag(engine, route, look=False)  # what the person asks comes instead
-        route = await in_thread(load_session, engine.store, session_id)
     return route
+
+
+async def _restored(engine: Engine, route: Route) -> Route:
+    """Bring back a session that the flag had stopped, if nobody has looked since it is on again."""
+    if route.prior_state is None:
+        return route
+    await switch_flag(engine, route, look=False)  # what the person asks comes instead
+    return await in_thread(load_session, engine.store, route.session_id)
 
 
 async def _raced(once: Callable[[], Awaitable[_T]], *, wait: bool) -> _T:
