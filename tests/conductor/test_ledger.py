@@ -18,7 +18,7 @@ from kandev_routing_sdk.route.model import State
 from kandev_routing_sdk.testing import FakeClock
 from tests.route._routes import a_route
 
-LEASE_S, BEAT_S = 0.8, 0.1
+LEASE_S, BEAT_S = 2.0, 0.1
 
 
 def kept(monkeypatch: pytest.MonkeyPatch, renew: Callable[..., bool]) -> tuple[float, Exception]:
@@ -41,7 +41,7 @@ def kept(monkeypatch: pytest.MonkeyPatch, renew: Callable[..., bool]) -> tuple[f
 def test_a_store_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """One call may hang for longer than the lease lasts; the agent is to end before that (R-ENG-8)."""
     answers = threading.Event()
-    late = threading.Timer(5, answers.set)  # for whoever does wait
+    late = threading.Timer(15, answers.set)  # for whoever does wait
     late.start()
 
     def hangs(*_: object, **__: object) -> bool:
@@ -55,7 +55,7 @@ def test_a_store_that_does_not_answer_is_not_waited_for(monkeypatch: pytest.Monk
         answers.set()
 
     assert "did not answer" in str(problem)
-    assert seconds < 4, "the lease was over long ago"
+    assert seconds < 10, "the lease was over long ago"
 
 
 def test_a_store_that_refuses_for_a_while_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -102,6 +102,11 @@ def leased(town: Town) -> list[str]:
     return [c.key.key for c in town.store.circuits() if c.lease_is_live(town.clock.now())]
 
 
+def ends(town: Town, host: Process) -> bool:
+    """Whether what runs in ``host`` comes to its end: there may be threads, on a machine that has much to do."""
+    return any(town.has_ended(host) for _ in range(10))
+
+
 def process_with(town: Town, **changes: Any) -> Process:
     """A host some of whose collaborators are others."""
     host = town.process()

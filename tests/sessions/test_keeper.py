@@ -22,6 +22,7 @@ from tests.sessions._scenes import (
     CONCRETE,
     act,
     begin,
+    ends,
     got,
     leased,
     look,
@@ -254,7 +255,7 @@ def test_profiles_that_cannot_be_read_are_not_the_end_of_a_worker(town: Town) ->
             stop.set()
 
     town.begin(host, some_while())
-    assert town.has_ended(host)
+    assert ends(town, host)
     assert [] == town.bugs
     look(town, after_s=60)
     assert "active" == see(town, seen).state
@@ -285,7 +286,7 @@ def test_agents_of_settled_attempts_are_ended(town: Town, monkeypatch: pytest.Mo
     again = town.process("here")
     town.begin(again, Keeper(again.engine).end_strays())
 
-    assert town.has_ended(again)
+    assert ends(town, again)
     assert [] == town.stage.live(seen.session_id)
     assert 1 == len(town.stage.live(running.session_id)), "whose turn runs is no stray"
     assert [None] == [row.outcome for row in rows(town, running)]

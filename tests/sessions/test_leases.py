@@ -17,7 +17,7 @@ from kandev_routing_sdk.testing.scripted import bodies
 from kandev_routing_sdk.types import CircuitState, Code
 from tests.sessions._home import retries, waits
 from tests.sessions._played import AskedAdapter, fail, profiles_table
-from tests.sessions._scenes import CONCRETE, act, begin, circuit, got, leased, look, rested, see, shelve, where
+from tests.sessions._scenes import CONCRETE, act, begin, circuit, ends, got, leased, look, rested, see, shelve, where
 from tests.sessions._town import Process, Town
 
 LATER_S = 200.0
@@ -151,7 +151,7 @@ def test_an_adapter_that_misbehaves_has_learnt_nothing(
 
     told = town.begin(host, Prober(host.engine).tick())
 
-    assert town.has_ended(host)
+    assert ends(town, host)
     assert (1, 1) == (len(asked), told.result())
     assert unchanged(before, circuit(town))
     assert [] == town.bugs
@@ -184,7 +184,7 @@ def test_a_question_that_hangs_keeps_no_session_waiting(town: Town, monkeypatch:
             group.cancel_scope.cancel()
 
     town.begin(host, some_while())
-    town.has_ended(host)
+    assert ends(town, host)
     assert 1 == len(asked)
     assert "sol" in got(town)
 
@@ -234,7 +234,7 @@ def test_a_worker_that_is_to_end_asks_nobody_any_more(town: Town, monkeypatch: p
                 agent.go.set()
 
     town.begin(host, some_while())
-    assert town.has_ended(host)
+    assert ends(town, host)
     assert [] == ticks
 
 

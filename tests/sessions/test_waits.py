@@ -16,7 +16,7 @@ from kandev_routing_sdk.profiles import Profile
 from kandev_routing_sdk.route.snapshot import Snapshot
 from tests.sessions._home import retries, waits
 from tests.sessions._played import PlayedAdapter
-from tests.sessions._scenes import act, begin, circuit, got, look, process_with, rested, see, shelve, where
+from tests.sessions._scenes import act, begin, circuit, ends, got, look, process_with, rested, see, shelve, where
 from tests.sessions._town import Process, Town, Write
 
 
@@ -194,7 +194,7 @@ def test_a_worker_that_ends_when_idle_sees_what_its_own_probe_freed(town: Town) 
 
     town.begin(host, host.router.run_worker(until_idle=True, poll_s=0.01))
 
-    assert town.has_ended(host)
+    assert ends(town, host)
     assert "active" == see(town, seen).state
 
 
@@ -208,7 +208,7 @@ def test_a_worker_that_ends_when_idle_sees_what_its_look_at_settings_freed(town:
 
     town.begin(host, host.router.run_worker(until_idle=True, poll_s=0.01))
 
-    assert town.has_ended(host)
+    assert ends(town, host)
     assert ["fable", "sol"] == got(town)
     assert "active" == see(town, seen).state
 
