@@ -26,7 +26,7 @@ KEYS = consulted_keys(IDENTITY)
 
 
 def test_only_what_the_next_try_can_close_is_armed_for_it() -> None:
-    """A failure opens the circuit of the model that it names, too; nobody is launched with that, so nobody could give it back (R-CIR-5)."""
+    """A failure opens the circuit of the model that it names, too; no launch has that key to give it back (R-CIR-5)."""
     current = Correlation(session_id="s", generation=1, prompt=1, attempt_id="a")
     turn = TurnRecord(TurnContext(family="other", **current._asdict()), Sanitiser(), lambda _: None)
     turn.sent()

@@ -1,4 +1,4 @@
-"""The feature flag goes off and on while sessions wait, run, and stop: nothing of theirs runs meanwhile, and nothing is lost (R-RES-4)."""
+"""The flag goes off and on while sessions wait, run and stop: nothing of theirs runs meanwhile, nothing is lost (R-RES-4)."""
 
 from __future__ import annotations
 

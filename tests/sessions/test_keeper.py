@@ -1,4 +1,4 @@
-"""What nobody tells a worker: settings that changed while it runs, and agents that nobody owns any more (R-ENG-4, R-ENG-6, R-CON-11)."""
+"""What nobody tells a worker: settings that changed while it runs, agents that nobody owns (R-ENG-4, R-ENG-6, R-CON-11)."""
 
 from __future__ import annotations
 

@@ -260,7 +260,7 @@ def test_a_far_wait_keeps_nobody_from_asking(town: Town) -> None:
 
 
 def test_a_retry_whose_candidate_is_gone_when_it_is_due_keeps_no_probe(town: Town) -> None:
-    """Whoever comes first finds out: the session goes on to another candidate, and the resource is anybody's to ask (R-CIR-5, R-ENG-4)."""
+    """The session goes on to another candidate, and the resource is anybody's to ask (R-CIR-5, R-ENG-4)."""
     shelve(town, frontier=[{"profile": "fable", "policy": retries(3)}])
     town.stage.plays["fable"] = ["overloaded"]
     seen = rested(town, town.process())

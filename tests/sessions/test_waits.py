@@ -58,7 +58,7 @@ def test_what_is_free_already_is_waited_for_no_longer(town: Town) -> None:
 
 @pytest.mark.parametrize("cancels", [False, True])
 def test_cancelling_nothing_gives_up_nothing(town: Town, cancels: bool) -> None:
-    """``action_required``: ``cancel_wait`` leaves it unchanged; it goes on by itself when the login is mended (R-ENG-6, R-CIR-7)."""
+    """``action_required``: ``cancel_wait`` leaves it unchanged; it goes on when the login is mended (R-ENG-6, R-CIR-7)."""
     shelve(town, frontier=["fable"])
     town.stage.plays["fable"] = ["auth", "answer"]
     host = town.process()
