@@ -201,8 +201,7 @@ class Lives(RuleBasedStateMachine):
         after = self.store.load(route.session_id)
         if behind and not host.host.dead:
             assert isinstance(answer, StaleGeneration) or not self.town.flag
-            # a session that the flag had stopped may be brought back first, whoever comes
-            assert after == route or route.prior_state is not None, "a stale action changed something"
+            assert after == route, "a stale action changed something"
         if again and not isinstance(answer, RoutingError) and not host.host.dead:
             sent = len(self.stage.sent)
             self.does(host, host.router.sessions.act(route.session_id, Action(action), **asked))

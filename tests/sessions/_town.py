@@ -202,8 +202,6 @@ class Town:
     """Whether hosts can ask anybody cheaply."""
     attempts: dict[str, AttemptRecord] = field(default_factory=dict)
     """Every attempt whose row became durable, as it is now."""
-    last_written_in: dict[str, str] = field(default_factory=dict)
-    """On which machine."""
     routes: dict[str, Route] = field(default_factory=dict)
     """Every session as it was last committed or claimed."""
     generations: dict[str, list[int]] = field(default_factory=dict)
@@ -240,7 +238,6 @@ class Town:
         for record in (commit.update_attempt, commit.new_attempt):
             if record is not None:
                 self.attempts[record.attempt_id] = record
-                self.last_written_in[record.attempt_id] = write.host.namespace
         session_id = commit.after.session_id
         self.routes[session_id] = write.result.route
         if commit.selection is not None:
