@@ -78,21 +78,22 @@ def test_a_kill_at_any_commit(name: str, workers: Nursery, databases: Databases,
 def test_a_kill_at_any_moment(workers: Nursery, databases: Databases, tmp_path: Path, kills: int) -> None:
     """Several sessions at once, of whom nobody knows how far they are; those who take over may be killed, too."""
     draw, killed = random.Random(SEED), 0
-    whole_s = 0.0
+    shortest_s = float("inf")  # how long one takes here if nobody disturbs it
     for number in itertools.count():
         programs = [PROGRAMS[name] for name in draw.sample(MIXED, 3)]
         case = Case.of(workers, tmp_path / str(number), databases, *programs)
-        if not whole_s:  # how long it takes here, undisturbed
-            began = time.monotonic()
-            assert case.run(case.whole()) is not None
-            whole_s = time.monotonic() - began
+        kill = {} if number == 0 else {"kill_after_s": draw.uniform(0.05, 0.9) * shortest_s}
+        began = time.monotonic()
+        if case.run(case.whole(), **kill) is None:
+            killed += 1
         else:
-            killed += case.run(case.whole(), kill_after_s=draw.uniform(0.05, 0.9) * whole_s) is None
-            killed += draw.random() < 0.3 and case.recover(kill_after_s=draw.uniform(0.05, 0.5) * whole_s) is None
+            shortest_s = min(shortest_s, time.monotonic() - began)
+        if number and draw.random() < 0.3:
+            killed += case.recover(kill_after_s=draw.uniform(0.05, 0.5) * shortest_s) is None
         case.settle()
         if killed >= kills:
             break
-    assert number < 4 * kills, "most of them are to be killed"
+        assert number < 20 * kills, "some of them are to be killed"
 
 
 def test_a_call_that_died_leaves_no_agent_to_a_running_worker(
