@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -123,7 +123,9 @@ def end(process: subprocess.Popen[bytes]) -> None:
     """Kill a process, its group and its descendants, whichever of these are left."""
     left = descendants(process.pid)
     if process.poll() is None or group_members(process.pid):
-        os.killpg(process.pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):  # it may end by itself between the look and the kill
+            os.killpg(process.pid, signal.SIGKILL)
     for pid in left:
         if is_alive(pid):
-            os.kill(pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
