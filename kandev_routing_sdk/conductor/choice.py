@@ -107,7 +107,11 @@ class Chooser:
     async def _nobody(self, selection: Selection, inputs: SelectionInputs) -> None:
         for rejected in self.rejected:
             self._tell(CandidateSkipped(rejected))
-        transition = self._ledger.step(selection.trigger, Facts(deadline=self._spread(selection)))
+        await self._wait(selection.trigger, selection, inputs)
+
+    async def _wait(self, trigger: Trigger, selection: Selection, inputs: SelectionInputs) -> None:
+        """Commit that nobody is free, with the walk that found it and what is waited for."""
+        transition = self._ledger.step(trigger, Facts(deadline=self._spread(selection)))
         await self._ledger.commit(
             transition, decision=decision_of(inputs, selection), waits_for=waits_for(inputs, transition.after)
         )
@@ -133,11 +137,10 @@ class Chooser:
         if transition.after.state is not State.STARTING:
             await self._ledger.commit(transition)
             return None
-        record = new_record(self._engine, transition.after, attempt_id, prepared, ordinal=self._ledger.next_ordinal)
         chosen = SelectionRecord(generation, prepared.profile.id, selection.to_json())
         claimed = await self._commit(
             transition,
-            Claimed(record, prepared, _no_lease(self._engine, transition.after)),
+            self._claim_of(transition.after, attempt_id, prepared),
             work.kind,
             selection=chosen,
             decision=decision_of(inputs, selection),
@@ -160,8 +163,7 @@ class Chooser:
         if transition.after.state is State.ACTION_REQUIRED:
             await self._ledger.commit(transition, circuits=await self._ledger.hand_backs())
             return None
-        record = new_record(self._engine, transition.after, attempt_id, prepared, ordinal=self._ledger.next_ordinal)
-        claim = Claimed(record, prepared, _no_lease(self._engine, transition.after))
+        claim = self._claim_of(transition.after, attempt_id, prepared)
         try:
             claimed = await self._commit(transition, claim, work.kind)
         except NotAdmitted as refused:
@@ -201,8 +203,7 @@ class Chooser:
         if transition.after.state is State.ACTION_REQUIRED:
             await self._ledger.commit(transition, update_attempt=gone, circuits=await self._ledger.hand_backs())
             return None
-        record = new_record(self._engine, transition.after, attempt_id, prepared, ordinal=self._ledger.next_ordinal)
-        claim = Claimed(record, prepared, _no_lease(self._engine, transition.after))
+        claim = self._claim_of(transition.after, attempt_id, prepared)
         try:
             claimed = await self._commit(transition, claim, work.kind, update=gone)
         except NotAdmitted:
@@ -267,12 +268,14 @@ class Chooser:
             await self._ledger.commit(self._ledger.step(_leaving(self._ledger.route, inputs), Facts()))
             return
         trigger = Trigger.DUE_NOT_ADMITTED if selection.earliest is not None else Trigger.NO_RECOVERY_LEFT
-        transition = self._ledger.step(trigger, Facts(deadline=self._spread(selection)))
-        await self._ledger.commit(
-            transition, decision=decision_of(inputs, selection), waits_for=waits_for(inputs, transition.after)
-        )
+        await self._wait(trigger, selection, inputs)
 
     # Writing --------------------------------------------------------------------------------------------------------------
+
+    def _claim_of(self, after: Route, attempt_id: str, prepared: Prepared) -> Claimed:
+        """Return the claim that a step makes; which leases it gets, its commit says."""
+        record = new_record(self._engine, after, attempt_id, prepared, ordinal=self._ledger.next_ordinal)
+        return Claimed(record, prepared, Lease(lease_token(after, after.generation), self._engine.owner_id))
 
     async def _commit(  # what one transaction holds
         self,
@@ -321,10 +324,6 @@ def _candidates_of(walk: DecisionRecord) -> tuple[CandidateView, ...] | None:
         return SelectionInputs.from_json(walk.inputs).candidates
     except ValueError:
         return None
-
-
-def _no_lease(engine: Engine, after: Route) -> Lease:
-    return Lease(lease_token(after, after.generation), engine.owner_id)
 
 
 def _leaving(route: Route, inputs: SelectionInputs) -> Trigger:

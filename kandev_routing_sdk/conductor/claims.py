@@ -10,7 +10,7 @@ from kandev_routing_sdk.circuits import admission
 from kandev_routing_sdk.conductor.engine import Engine
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
-from kandev_routing_sdk.records import AttemptRecord, DecisionRecord, DecisionSort, Wait
+from kandev_routing_sdk.records import AttemptRecord, CircuitHandedBack, DecisionRecord, DecisionSort, Wait
 from kandev_routing_sdk.route.guards import leaves_by_itself
 from kandev_routing_sdk.route.model import Route, State
 from kandev_routing_sdk.route.past import SelectionInputs, selection_answer
@@ -67,6 +67,13 @@ def next_try(route: Route, failed_at: datetime, until: datetime | None, uniform:
 def lost_record(record: AttemptRecord, now: datetime) -> AttemptRecord:
     """Return the row of an attempt whose owner died before its prompt could leave."""
     return replace(record, mark=DispatchMark.SETTLED, outcome=AttemptOutcome.LOST, effects=NOTHING_SENT, settled_at=now)
+
+
+def hand_backs(record: AttemptRecord | None) -> tuple[CircuitHandedBack, ...]:
+    """Give back the leases that an attempt may hold: they must not keep their circuits' probe from others (R-CIR-6)."""
+    if record is None or record.lease_token is None:
+        return ()
+    return tuple(CircuitHandedBack(key, record.lease_token) for key in record.resource_keys)
 
 
 def decision_of(inputs: SelectionInputs, selection: Selection) -> DecisionRecord:

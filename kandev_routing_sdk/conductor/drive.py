@@ -16,7 +16,7 @@ import anyio
 from kandev_routing_sdk.circuits import ResourceKey
 from kandev_routing_sdk.conductor.attempt import Attempt, make_attempt, report_of
 from kandev_routing_sdk.conductor.choice import Chooser, Claimed
-from kandev_routing_sdk.conductor.claims import lease_token
+from kandev_routing_sdk.conductor.claims import hand_backs, lease_token
 from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S, Engine, Tell, WorkSource
 from kandev_routing_sdk.conductor.judge import (
     Standing,
@@ -394,7 +394,6 @@ class Drive:
 
     async def _settle_unstarted(self, transition: Transition, record: AttemptRecord, outcome: AttemptOutcome) -> None:
         """Settle an attempt of which nothing was ever started; its leases go back."""
-        token = lease_token(self.route, record.generation)
         settled = replace(
             record,
             mark=DispatchMark.SETTLED,
@@ -402,8 +401,7 @@ class Drive:
             effects=NOTHING_SENT,
             settled_at=transition.after.updated_at,
         )
-        back = tuple(CircuitHandedBack(key, token) for key in record.resource_keys)
-        await self._ledger.commit(transition, update_attempt=settled, circuits=back)
+        await self._ledger.commit(transition, update_attempt=settled, circuits=hand_backs(record))
         self._report(report_of(settled))
 
     def _report(self, report: AttemptReport) -> None:

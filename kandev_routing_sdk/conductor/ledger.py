@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import anyio
 
 from kandev_routing_sdk.circuits import Circuit
+from kandev_routing_sdk.conductor.claims import hand_backs
 from kandev_routing_sdk.conductor.engine import HEARTBEAT_S, OWNER_LEASE_S, Engine, Tell
 from kandev_routing_sdk.conductor.tasks import abandoned, in_thread
 from kandev_routing_sdk.errors import StoreUnavailable
@@ -72,10 +73,7 @@ class Ledger:
 
     async def hand_backs(self) -> tuple[CircuitHandedBack, ...]:
         """The lease of a retry that will not come must not keep its circuit's probe from others."""
-        last = await self.last_attempt()
-        if last is None or last.lease_token is None:
-            return ()
-        return tuple(CircuitHandedBack(key, last.lease_token) for key in last.resource_keys)
+        return hand_backs(await self.last_attempt())
 
     async def begin(self, transition: Transition) -> Route:
         """Make a new session durable, owned as it says."""

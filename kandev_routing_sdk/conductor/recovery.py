@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from kandev_routing_sdk.conductor.attempt import Attempt
 from kandev_routing_sdk.conductor.choice import Chooser, Claimed
-from kandev_routing_sdk.conductor.claims import lost_record
+from kandev_routing_sdk.conductor.claims import hand_backs, lost_record
 from kandev_routing_sdk.conductor.engine import Engine
 from kandev_routing_sdk.conductor.ledger import Ledger
 from kandev_routing_sdk.process import reap_group
-from kandev_routing_sdk.records import AttemptRecord, CircuitHandedBack
+from kandev_routing_sdk.records import AttemptRecord
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import State, Trigger
 from kandev_routing_sdk.types import AttemptOutcome, DispatchMark
@@ -120,9 +120,7 @@ class Recovery:
         settled = replace(
             lost, mark=DispatchMark.SETTLED, outcome=AttemptOutcome.LOST, settled_at=transition.after.updated_at
         )
-        token = lost.lease_token
-        back = () if token is None else tuple(CircuitHandedBack(key, token) for key in lost.resource_keys)
-        await self._ledger.commit(transition, update_attempt=settled, circuits=back)
+        await self._ledger.commit(transition, update_attempt=settled, circuits=hand_backs(lost))
 
     async def is_gone(self, lost: AttemptRecord) -> bool:
         """End what the attempt left running; whether nothing of it can act any more, as far as this machine can know (R-CON-11)."""

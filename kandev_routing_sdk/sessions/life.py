@@ -66,7 +66,7 @@ async def begin_session(engine: Engine, order: Order, *, here: bool) -> Route:
     resolution = resolve(
         engine.profiles, order.profile_id, dynamic_enabled=engine.dynamic_enabled, scope=engine.host_scope
     )
-    now, ledger = engine.clock.now(), Ledger(engine, _silent)
+    now, ledger = engine.clock.now(), Ledger(engine, silent)
     begun = begin(
         engine.ids.new("session:"),
         order.profile_id,
@@ -112,7 +112,7 @@ async def switch_flag(engine: Engine, route: Route, *, look: bool = True) -> Non
 
     ``look``: let it look for a candidate at once, if that is what it was waiting for.
     """
-    drive = Drive(engine, source_of(engine, route), _silent, owner_id=route.owner_id)
+    drive = Drive(engine, source_of(engine, route), silent, owner_id=route.owner_id)
     await drive.adopt(route)
     await drive.switch_flag(on=engine.dynamic_enabled, look=look)
     await drive.hand_on()
@@ -122,7 +122,7 @@ async def reconsider(engine: Engine, route: Route) -> bool:
     """Let a session go on that its candidates, as they are now, would not keep waiting; whether it does. Raises as above."""
     if not is_dynamic(engine, route):  # a concrete profile's failures are for its person (R-POL-7)
         return False
-    drive = Drive(engine, source_of(engine, route), _silent)
+    drive = Drive(engine, source_of(engine, route), silent)
     await drive.adopt(route)
     if not await drive.settings_changed():
         return False
@@ -136,5 +136,5 @@ def is_dynamic(engine: Engine, route: Route) -> bool:
     return profile is None or isinstance(profile, DynamicProfile)
 
 
-def _silent(progress: object) -> None:
+def silent(progress: object) -> None:
     """Nobody listens."""

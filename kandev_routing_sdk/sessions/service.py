@@ -8,11 +8,10 @@ from pathlib import Path
 from kandev_routing_sdk.conductor import Engine, Tell, in_thread
 from kandev_routing_sdk.errors import UsageError
 from kandev_routing_sdk.records import AttemptRecord, DecisionRecord
-from kandev_routing_sdk.results import Progress
 from kandev_routing_sdk.route.model import State
 from kandev_routing_sdk.route.snapshot import Snapshot, snapshot_of
 from kandev_routing_sdk.sessions.actions import Action, Asked, act, prompt, stop_session
-from kandev_routing_sdk.sessions.life import Order, begin_session, go_on, keep_going
+from kandev_routing_sdk.sessions.life import Order, begin_session, go_on, keep_going, silent
 from kandev_routing_sdk.sessions.past import PastDecision, made_again
 from kandev_routing_sdk.sessions.reading import load_session, snapshot
 
@@ -89,7 +88,7 @@ class Sessions:
         self._writable()
         route = await begin_session(self._engine, Order(profile_id, text, Path(cwd)), here=here)
         if here:
-            route = await go_on(self._engine, route, on_progress or _silent)
+            route = await go_on(self._engine, route, on_progress or silent)
         return await in_thread(self.snapshot, route.session_id)
 
     async def prompt(
@@ -103,7 +102,7 @@ class Sessions:
             DynamicRoutingDisabled: the feature flag is off.
         """
         self._writable()
-        drive = await prompt(self._engine, session_id, text, on_progress or _silent)
+        drive = await prompt(self._engine, session_id, text, on_progress or silent)
         await (keep_going(drive) if here else drive.hand_on())
         return await in_thread(self.snapshot, session_id)
 
@@ -146,7 +145,7 @@ class Sessions:
             expected_revision=expected_revision,
             action_id=action_id,
         )
-        drive = await act(self._engine, asked, on_progress or _silent)
+        drive = await act(self._engine, asked, on_progress or silent)
         if drive is not None:
             await (keep_going(drive) if here else drive.hand_on())
         return await in_thread(self.snapshot, session_id)
@@ -154,13 +153,9 @@ class Sessions:
     async def stop(self, session_id: str) -> Snapshot:
         """Stop a session from any state: cancels its turn, ends its agent, charges nothing. Idempotent (R-ENG-7)."""
         self._writable()
-        await stop_session(self._engine, session_id, _silent)
+        await stop_session(self._engine, session_id, silent)
         return await in_thread(self.snapshot, session_id)
 
     def _writable(self) -> None:
         if self._read_only:
             raise UsageError("this router was opened with read_only=True and can change nothing; open one without it")
-
-
-def _silent(progress: Progress) -> None:
-    """Nobody listens."""
