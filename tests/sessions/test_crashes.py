@@ -18,31 +18,13 @@ import pytest
 
 from tests._postgres import PostgresServer
 from tests._processes import wait_for
-from tests.sessions._campaign import AHEAD_S, SIGKILLED, Case, Databases, postgresql_databases, sqlite_databases, told
-from tests.sessions._nursery import Nursery, nursery
+from tests.sessions._campaign import AHEAD_S, SIGKILLED, Case, Databases, postgresql_databases, told
+from tests.sessions._nursery import Nursery
 from tests.sessions._programs import MIXED, PROGRAMS, WORK
 
 LEAST_KILLS = 150
 """For each engine, whatever ``--kills`` adds."""
 SEED = 5
-
-
-@pytest.fixture(scope="module")
-def workers() -> Iterator[Nursery]:
-    """Where worker processes come from."""
-    with nursery() as found:
-        yield found
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def databases(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databases]:
-    """Empty databases of one engine."""
-    if request.param == "sqlite":
-        with sqlite_databases(tmp_path) as found:
-            yield found
-    else:
-        with postgresql_databases(request.getfixturevalue("postgres_url")) as found:
-            yield found
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import os
 import signal
 import statistics
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ from kandev_routing_sdk.testing import ScriptBuilder
 from kandev_routing_sdk.testing.scripted import bodies
 from kandev_routing_sdk.types import CircuitState
 from tests._processes import live_processes, wait_for
-from tests.sessions._campaign import SIGKILLED, Case, Databases, postgresql_databases, sqlite_databases, told
-from tests.sessions._nursery import Nursery, nursery
+from tests.sessions._campaign import SIGKILLED, Case, Databases, told
+from tests.sessions._nursery import Nursery
 from tests.sessions._programs import WORK, Agent, Op, Program, answers
 
 COUNT = 8
@@ -30,24 +30,6 @@ START_S = 0.5
 """From the order to the start, for all at once."""
 PATIENCE_S = 150.0
 """For all of them, on however busy a machine."""
-
-
-@pytest.fixture(scope="module")
-def workers() -> Iterator[Nursery]:
-    """Where worker processes come from."""
-    with nursery() as found:
-        yield found
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def databases(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databases]:
-    """Empty databases of one engine."""
-    if request.param == "sqlite":
-        with sqlite_databases(tmp_path) as found:
-            yield found
-    else:
-        with postgresql_databases(request.getfixturevalue("postgres_url")) as found:
-            yield found
 
 
 class Race:
