@@ -74,7 +74,7 @@ def race(work: Callable[..., Any], *arguments: object, count: int) -> list[Any]:
             answer.close()
 
 
-def _run(answer: Any, work: Callable[..., Any], number: int, start: Start, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401
+def _run(answer: Any, work: Callable[..., Any], number: int, start: Start, arguments: tuple[Any, ...]) -> None:  # noqa: ANN401  # a route, or a row of whichever driver
     try:
         answer.send(work(number, start, *arguments))
     except Exception as error:  # noqa: BLE001  # raised again by who asked
@@ -88,13 +88,13 @@ class _Climber(Protocol):
     def load(self, session_id: str) -> Any:  # noqa: ANN401  # what commit() wants of it
         """Read a session."""
 
-    def generation(self, loaded: Any) -> int:  # noqa: ANN401
+    def generation(self, loaded: Any) -> int:  # noqa: ANN401  # a route, or a row of whichever driver
         """Return the generation that was read."""
 
-    def prepare(self, loaded: Any, session_id: str, attempt_id: str) -> Any:  # noqa: ANN401
+    def prepare(self, loaded: Any, session_id: str, attempt_id: str) -> Any:  # noqa: ANN401  # a route, or a row of whichever driver
         """Return the decision that follows what was read."""
 
-    def commit(self, decision: Any) -> bool:  # noqa: ANN401
+    def commit(self, decision: Any) -> bool:  # noqa: ANN401  # a route, or a row of whichever driver
         """Commit it; return whether nobody else was first."""
 
 
@@ -102,16 +102,16 @@ class _WithStore:
     def __init__(self, store: SqlStore) -> None:
         self._store = store
 
-    def load(self, session_id: str) -> Any:  # noqa: ANN401
+    def load(self, session_id: str) -> Any:  # noqa: ANN401  # a route, or a row of whichever driver
         return self._store.load(session_id)
 
-    def generation(self, loaded: Any) -> int:  # noqa: ANN401
+    def generation(self, loaded: Any) -> int:  # noqa: ANN401  # a route, or a row of whichever driver
         return int(loaded.generation)
 
-    def prepare(self, loaded: Any, _session_id: str, attempt_id: str) -> Any:  # noqa: ANN401
+    def prepare(self, loaded: Any, _session_id: str, attempt_id: str) -> Any:  # noqa: ANN401  # a route, or a row of whichever driver
         return decide(loaded, attempt_id)
 
-    def commit(self, decision: Any) -> bool:  # noqa: ANN401
+    def commit(self, decision: Any) -> bool:  # noqa: ANN401  # a route, or a row of whichever driver
         try:
             self._store.commit(decision)
         except StaleRevision:
@@ -123,16 +123,16 @@ class _ByHand:
     def __init__(self, connected: Hand) -> None:
         self._hand = connected
 
-    def load(self, session_id: str) -> Any:  # noqa: ANN401
+    def load(self, session_id: str) -> Any:  # noqa: ANN401  # a route, or a row of whichever driver
         return self._hand.load(session_id)
 
-    def generation(self, loaded: Any) -> int:  # noqa: ANN401
+    def generation(self, loaded: Any) -> int:  # noqa: ANN401  # a route, or a row of whichever driver
         return int(loaded)
 
-    def prepare(self, loaded: Any, session_id: str, attempt_id: str) -> Any:  # noqa: ANN401
+    def prepare(self, loaded: Any, session_id: str, attempt_id: str) -> Any:  # noqa: ANN401  # a route, or a row of whichever driver
         return self._hand.values(session_id, loaded + 1, attempt_id)
 
-    def commit(self, decision: Any) -> bool:  # noqa: ANN401
+    def commit(self, decision: Any) -> bool:  # noqa: ANN401  # a route, or a row of whichever driver
         return self._hand.commit(decision) is not None
 
 

@@ -152,10 +152,12 @@ class Crowd:
         return [f"session:{each * self._stride + turn % self._stride:028x}" for each in range(CLAIMED)]
 
     def _set(self, turn: int, changes: Mapping[str, object]) -> None:
-        names = self._chosen(turn)
+        self._update(self._chosen(turn), changes)
+
+    def _update(self, names: Sequence[str], changes: Mapping[str, object]) -> None:
         to = ", ".join(f"{column} = ?" for column in changes)
         self._run(
-            f"UPDATE kr_session SET {to} WHERE session_id IN ({', '.join('?' * len(names))})",  # noqa: S608
+            f"UPDATE kr_session SET {to} WHERE session_id IN ({', '.join('?' * len(names))})",  # noqa: S608  # placeholders only
             [*changes.values(), *names],
         )
 
@@ -196,10 +198,7 @@ class Crowd:
     def be_as_before(self, claimed: Sequence[Route]) -> None:
         """Let those who were claimed wait again, and no circuit be closed."""
         names = [route.session_id for route in claimed]
-        self._run(
-            f"UPDATE kr_session SET deadline = ?, owner_id = NULL, owner_until = NULL WHERE session_id IN ({', '.join('?' * len(names))})",  # noqa: E501, S608
-            [codec.to_micros(NOW + _MONTH), *names],
-        )
+        self._update(names, {"deadline": codec.to_micros(NOW + _MONTH), "owner_id": None, "owner_until": None})
         self._run("DELETE FROM kr_wait WHERE circuit = ?", (circuit_number(_RARE),))
         self._run("UPDATE kr_circuit SET state = ?", (CircuitState.OPEN.value,))
 
@@ -255,7 +254,7 @@ def claims(crowds: Sequence[Crowd], rounds: int) -> Iterator[tuple[str, list[flo
         for turn in range(rounds + 1):
             for crowd in crowds if turn % 2 else reversed(crowds):
                 prepare(crowd, turn)
-                milliseconds, found = _timed(lambda crowd=crowd: crowd.claim(why))  # type: ignore[misc]  # noqa: B023
+                milliseconds, found = _timed(lambda crowd=crowd: crowd.claim(why))  # type: ignore[misc]  # noqa: B023  # called at once
                 if len({route.session_id for route in found}) != CLAIMED:
                     raise SystemExit(f"{what}: {len(found)} were claimed of {CLAIMED}, in {crowd.engine}")
                 crowd.be_as_before(found)

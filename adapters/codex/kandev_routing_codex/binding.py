@@ -198,7 +198,7 @@ def _with(parts: Sequence[str]) -> str:
     return " with ".join(parts)
 
 
-def _literal_login(named: Any) -> bool:  # noqa: ANN401
+def _literal_login(named: Any) -> bool:  # noqa: ANN401  # a value of TOML
     return isinstance(named, Mapping) and any(carries_login(str(name)) for name in named)
 
 

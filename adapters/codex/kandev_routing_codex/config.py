@@ -107,7 +107,7 @@ def _together(layers: Sequence[tuple[Path | None, Table]]) -> dict[str, Any]:
     return values
 
 
-def _at(values: Table, path: Sequence[str]) -> Any:  # noqa: ANN401
+def _at(values: Table, path: Sequence[str]) -> Any:  # noqa: ANN401  # a value of TOML
     found: Any = values
     for name in path:
         found = found.get(name) if isinstance(found, Mapping) else None
@@ -123,7 +123,7 @@ def _read(path: Path) -> Table | None:
         return None
 
 
-def nested(key: str, value: Any) -> Table:  # noqa: ANN401
+def nested(key: str, value: Any) -> Table:  # noqa: ANN401  # a value of TOML
     """Return a dotted key as the tables that it names."""
     head, _, rest = key.partition(".")
     return {head: nested(rest, value) if rest else value}
