@@ -74,6 +74,7 @@ def first(session_id: str) -> Route:
         generation=1,
         execution_profile_id="sol",
         attempt_id="attempt:0",
+        revision=1,
         turn_running=True,
         prompt_number=1,
         attempts_in_turn=1,
@@ -135,6 +136,7 @@ def decide(before: Route, attempt_id: str) -> Commit:
     after = before.model_copy(
         update={
             "generation": generation,
+            "revision": before.revision + 1,
             "attempt_id": attempt_id,
             "owner_until": now + _LEASE,
             "updated_at": now,
@@ -187,7 +189,7 @@ class _Statements:
 
     def __init__(self, mark: str) -> None:
         route, begun = first("s"), attempt("s", 1, "a")
-        self._route = codec.encode_route(route, revision=1)
+        self._route = codec.encode_route(route)
         for name in ("session_id", "created_at"):
             del self._route[name]
         self._attempt = codec.encode_attempt(begun)

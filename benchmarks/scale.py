@@ -122,7 +122,7 @@ class Crowd:
     def _fill(self) -> None:
         fact = FailureFact(code=Code.QUOTA_LIMITED, confidence=Confidence.HIGH, due_at=NOW + _MONTH, exhausted=True)
         self.store.change_circuits([CircuitFailed(key, fact, uniform=0.5) for key in _ACCOUNTS], now=NOW)
-        row = codec.encode_route(_waiting(), revision=1)
+        row = codec.encode_route(_waiting())
         del row["session_id"], row["deadline"], row["created_at"]
         name, numbers = _NAME[self.engine], _NUMBERS.format(last=self.sessions - 1)
         at = codec.to_micros(NOW)

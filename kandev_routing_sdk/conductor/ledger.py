@@ -158,12 +158,11 @@ class Ledger:
 
     def _owned(self, after: Route, now: datetime, *, keep: bool) -> Route:
         """Whoever commits is alive: each commit renews the lease. A session at rest is anybody's (R-DUR-4), a call its caller's."""
+        owner = after.owner_id
         if after.kind == "session":
-            rests = is_at_rest(after) and not keep
-            after = after.model_copy(update={"owner_id": None if rests else self.owner_id, "owner_until": None})
-        if after.owner_id is None:
-            return after
-        return after.model_copy(update={"owner_until": now + timedelta(seconds=OWNER_LEASE_S)})
+            owner = None if is_at_rest(after) and not keep else self.owner_id
+        until = None if owner is None else now + timedelta(seconds=OWNER_LEASE_S)
+        return after.model_copy(update={"owner_id": owner, "owner_until": until})
 
     async def book(self, circuits: tuple[CircuitChange, ...]) -> None:
         """Make what was learnt of shared health durable between two transitions; a failure to do so is raised (R-CIR-9)."""

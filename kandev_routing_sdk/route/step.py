@@ -71,6 +71,7 @@ def begin(  # noqa: PLR0913  # what a route begins with
         logical_profile_id=logical_profile_id,
         profile_version=profile_version,
         cwd=cwd,
+        revision=1,
         prompt_number=0 if prompt is None else 1,
         parked_prompt=prompt,
         owner_id=owner_id,
@@ -97,6 +98,7 @@ def step(route: Route, trigger: Trigger, facts: Facts | None = None, *, now: dat
         "state": _next(route, row),
         "reason": _reason(route, row, facts),
         "updated_at": now,
+        "revision": route.revision + 1,
     }
     if facts.owner_id is not None:
         changes |= {"owner_id": facts.owner_id, "owner_until": facts.owner_until}

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 from kandev_routing_sdk.errors import PreconditionFailed, StaleRevision
 from kandev_routing_sdk.ports import AttemptRecord
 from kandev_routing_sdk.store import codec
-from kandev_routing_sdk.store.engine import Transaction
 from kandev_routing_sdk.store.statements import by_name, insert, names, one_of, padded, update, where
 from kandev_routing_sdk.store.tables import ATTEMPTS
+from kandev_routing_sdk.store.transaction import Transaction
 from kandev_routing_sdk.types import DispatchMark
 
 _A = ATTEMPTS.c

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from kandev_routing_sdk.ports import CallRecord
 from kandev_routing_sdk.store import codec
-from kandev_routing_sdk.store.engine import Transaction
 from kandev_routing_sdk.store.statements import by_name, insert_if_missing, names, update, where
 from kandev_routing_sdk.store.tables import CALLS
+from kandev_routing_sdk.store.transaction import Transaction
 
 INTERRUPTED: Final = "interrupted"
 

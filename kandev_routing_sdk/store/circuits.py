@@ -29,10 +29,10 @@ from kandev_routing_sdk.ports import (
     CircuitTransition,
 )
 from kandev_routing_sdk.store import codec, failures
-from kandev_routing_sdk.store.engine import Transaction
 from kandev_routing_sdk.store.failures import Again
 from kandev_routing_sdk.store.statements import by_name, insert_if_missing, names, one_of, padded, update, where
 from kandev_routing_sdk.store.tables import CIRCUITS
+from kandev_routing_sdk.store.transaction import Transaction
 from kandev_routing_sdk.types import CircuitState
 
 _COLUMNS: Final = names(CIRCUITS)

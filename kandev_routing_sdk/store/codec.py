@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any, Final
 
+import pydantic_core
 from pydantic import BaseModel, SecretBytes
 
 from kandev_routing_sdk.binding import InstallationKey
@@ -48,7 +50,10 @@ def from_micros_or_none(value: int | None) -> datetime | None:
 
 def to_json(value: object) -> str:
     """Return compact JSON, in ASCII: neither engine gets a NUL or half a surrogate pair to see."""
-    return _COMPACT(value)
+    try:
+        return pydantic_core.to_json(value, ensure_ascii=True).decode()
+    except pydantic_core.PydanticSerializationError:  # half a surrogate pair
+        return _COMPACT(value)
 
 
 def _model(value: BaseModel | None) -> str | None:
@@ -80,29 +85,64 @@ ROUTE_COLUMNS: Final = (
     "owner_id",
     *ROUTE_TIMES,
 )
-_IN_COLUMNS: Final = frozenset(ROUTE_COLUMNS)
 
 
-def encode_route(route: Route, *, revision: int) -> Values:
-    """Return the columns of ``route`` at ``revision``."""
+def encode_route(route: Route) -> Values:
+    """Return the columns of ``route``."""
     return {
         "session_id": route.session_id,
         "kind": route.kind,
         "logical_profile_id": route.logical_profile_id,
         "profile_version": route.profile_version,
-        "state": route.state.value,
+        "state": str(route.state),
         "generation": route.generation,
-        "revision": revision,
+        "revision": route.revision,
         "execution_profile_id": route.execution_profile_id,
         "attempt_id": route.attempt_id,
-        "reason": route.reason.value,
+        "reason": str(route.reason),
         "owner_id": route.owner_id,
         "deadline": to_micros_or_none(route.deadline),
         "owner_until": to_micros_or_none(route.owner_until),
         "created_at": to_micros(route.created_at),
         "updated_at": to_micros(route.updated_at),
-        "body": route.model_dump_json(exclude=set(_IN_COLUMNS), exclude_defaults=True),
+        "body": _body(route),
     }
+
+
+_NESTED: Final = ("round", "decision", "classification")
+_UNTOUCHED: Final[Mapping[str, Any]] = {
+    name: field.default for name, field in Route.model_fields.items() if name not in ROUTE_COLUMNS
+}
+
+
+def _body(route: Route) -> str:
+    """Return what is in no column, as far as it is not as in an untouched route (R-PRF-5)."""
+    known = route.__dict__  # read 20 times on the decision path
+    changed = {name: known[name] for name, default in _UNTOUCHED.items() if known[name] is not default}
+    nested = [f'"{name}":{_rendered(_Same(changed.pop(name)))}' for name in _NESTED if name in changed]
+    plain = [pydantic_core.to_json(changed).decode()[1:-1]] if changed else []
+    return f"{{{','.join(plain + nested)}}}"
+
+
+class _Same:
+    """Stands for an object itself, whatever it equals."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: BaseModel) -> None:
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+
+@lru_cache(maxsize=256)
+def _rendered(same: _Same) -> str:
+    """Return the JSON of what never changes and goes through many transitions: made once (R-PRF-1)."""
+    return same.value.model_dump_json(exclude_defaults=True)
 
 
 def decode_route(row: tuple[Any, ...]) -> Route:
@@ -138,8 +178,8 @@ def encode_event(route: Route, draft: EventDraft, now: datetime) -> Values:
     return {
         "session_id": route.session_id,
         "generation": route.generation,
-        "kind": draft.kind.value,
-        "reason": draft.reason.value,
+        "kind": str(draft.kind),
+        "reason": str(draft.reason),
         "params": to_json(draft.params),
         "at": to_micros(now),
     }
@@ -172,8 +212,8 @@ def encode_attempt(attempt: AttemptRecord) -> Values:
         "execution_profile_id": attempt.execution_profile_id,
         "profile_version": attempt.profile_version,
         "family": attempt.family,
-        "mark": attempt.mark.value,
-        "resource_keys": to_json([_key_document(key) for key in attempt.resource_keys]),
+        "mark": str(attempt.mark),
+        "resource_keys": _key_documents(attempt.resource_keys),
         "provider_id": _foreign(attempt.provider_id),
         "model_id": _foreign(attempt.model_id),
         "catalogue_version": attempt.catalogue_version,
@@ -182,7 +222,7 @@ def encode_attempt(attempt: AttemptRecord) -> Values:
         "lease_token": attempt.lease_token,
         "process_group": attempt.process_group,
         "process_started_at": to_micros_or_none(attempt.process_started_at),
-        "outcome": None if attempt.outcome is None else attempt.outcome.value,
+        "outcome": None if attempt.outcome is None else str(attempt.outcome),
         "stop_reason": _foreign(attempt.stop_reason),
         "served_model": _foreign(attempt.served_model),
         "effects": _model(attempt.effects),
@@ -219,10 +259,16 @@ def decode_attempt(values: Mapping[str, Any]) -> AttemptRecord:
     )
 
 
+@lru_cache(maxsize=256)
+def _key_documents(keys: tuple[ResourceKey, ...]) -> str:
+    """The same for every attempt of a candidate, until its credentials change."""
+    return to_json([_key_document(key) for key in keys])
+
+
 def _key_document(key: ResourceKey) -> Values:
     document = {
         "key": key.key,
-        "scope": key.scope.value,
+        "scope": str(key.scope),
         "provider_id": key.provider_id,
         "model_id": key.model_id,
         "profile_id": key.profile_id,
@@ -244,16 +290,16 @@ def encode_circuit(circuit: Circuit) -> Values:
     key = circuit.key
     return {
         "key": key.key,
-        "scope": key.scope.value,
+        "scope": str(key.scope),
         "provider_id": key.provider_id,
         "model_id": key.model_id,
         "profile_id": key.profile_id,
         "executor_namespace": key.executor_namespace,
         "resource_version": key.version,
         "key_version": circuit.key_version,
-        "state": circuit.state.value,
-        "code": None if circuit.code is None else circuit.code.value,
-        "confidence": None if circuit.confidence is None else circuit.confidence.value,
+        "state": str(circuit.state),
+        "code": None if circuit.code is None else str(circuit.code),
+        "confidence": None if circuit.confidence is None else str(circuit.confidence),
         "failures": circuit.failures,
         "deadline": to_micros_or_none(circuit.deadline),
         "action_required": int(circuit.action_required),

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
 import sqlalchemy as sa
-from sqlalchemy.pool import QueuePool, StaticPool
+from sqlalchemy.pool import NullPool, StaticPool
 
 from kandev_routing_sdk.errors import ConfigError, StoreReadOnly, StoreUnavailable
 from kandev_routing_sdk.store import failures
@@ -32,6 +32,7 @@ _IDLE: Final = 6
 _SET_UP: Final = """
 SELECT set_config('lock_timeout', %(lock)s, false), set_config('statement_timeout', %(statement)s, false),
 set_config('idle_in_transaction_session_timeout', %(idle)s, false),
+set_config('default_transaction_isolation', 'read committed', false),
 set_config('default_transaction_read_only', coalesce(%(read_only)s, current_setting('default_transaction_read_only')), false),
 set_config('synchronous_commit', coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false)
 """
@@ -137,9 +138,7 @@ def _sqlite(path: Path, read_only: bool, timeout_s: float) -> sa.Engine:  # noqa
             raise
         return connection
 
-    engine = sa.create_engine(
-        "sqlite://", creator=connect, poolclass=QueuePool, pool_timeout=timeout_s, max_overflow=35
-    )
+    engine = sa.create_engine("sqlite://", creator=connect, poolclass=NullPool)
 
     def remember(_connection: object, record: Any) -> None:  # noqa: ANN401  # SQLAlchemy's
         record.info[_FILE] = _identity(path)
@@ -192,7 +191,8 @@ def _may_write(place: Path) -> bool:
 def _postgresql(url: sa.URL, read_only: bool, timeout_s: float) -> sa.Engine:  # noqa: FBT001  # private
     arguments = {name: value for name, value in _TCP.items() if name not in url.query}
     try:
-        engine = sa.create_engine(url, pool_size=5, max_overflow=10, pool_timeout=timeout_s, connect_args=arguments)
+        # Placeholders by position: psycopg takes longer over names than over everything else that it does with them.
+        engine = sa.create_engine(url, poolclass=NullPool, paramstyle="format", connect_args=arguments)
     except ImportError:
         raise ConfigError(
             "store.url names PostgreSQL, whose driver is not installed: pip install 'kandev-routing-sdk[postgresql]'"

@@ -1,7 +1,4 @@
-"""Transactions: one way to run statements on SQLite and on PostgreSQL, and what to do when that fails.
-
-Statements are Core constructs, built once at import. Each store compiles a statement once, for its engine, and then runs
-the text on a pooled driver connection (R-PRF-1): neither an ORM session nor Core's execution is on the decision path.
+"""Transactions on SQLite and on PostgreSQL, and what to do when one fails.
 
 SQLite: ``BEGIN IMMEDIATE`` for every transaction that writes (a deferred one that reads first fails under load instead of
 waiting). PostgreSQL: READ COMMITTED, rows locked in key order. Readers need no transaction on either.
@@ -9,28 +6,25 @@ waiting). PostgreSQL: READ COMMITTED, rows locked in key order. Readers need no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from collections.abc import Callable
+from types import MappingProxyType
+from typing import Final, Generic, Protocol, TypeVar
 
-import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.sql.base import Executable
 
 from kandev_routing_sdk.errors import PreconditionFailed, StoreError, StoreReadOnly, StoreUnavailable
 from kandev_routing_sdk.store import failures
 from kandev_routing_sdk.store.connections import is_gone, memory_engine, open_place
 from kandev_routing_sdk.store.failures import Again, Retry
-from kandev_routing_sdk.store.turns import turn
-
-if TYPE_CHECKING:
-    from sqlalchemy.engine.interfaces import Dialect
-    from sqlalchemy.pool import PoolProxiedConnection
+from kandev_routing_sdk.store.held import Connections
+from kandev_routing_sdk.store.transaction import Compiled, Statement, Transaction
+from kandev_routing_sdk.store.turns import leave, line_up
 
 T = TypeVar("T")
 
-Row = tuple[Any, ...]
 MAX_TRIES: Final = 40
+_MOST_CONNECTIONS: Final = MappingProxyType({"sqlite": 40, "postgresql": 15})
+"""SQLite: as many as an event loop has threads. PostgreSQL: few enough that ten processes stay within a server's default."""
 
 
 class BlockingClock(Protocol):
@@ -43,88 +37,6 @@ class BlockingClock(Protocol):
     def block(self, seconds: float) -> None:
         """Wait ``seconds`` on this thread."""
         ...
-
-
-class PerDialect(NamedTuple):
-    """A statement that Core spells differently for each engine."""
-
-    sqlite: Executable
-    postgresql: Executable
-
-
-Statement = Executable | PerDialect
-
-_BEGIN: Final = PerDialect(
-    sqlite=sa.text("BEGIN IMMEDIATE"), postgresql=sa.text("BEGIN ISOLATION LEVEL READ COMMITTED")
-)
-
-
-class _Compiled:
-    """SQL text for one driver, and how to hand it its values."""
-
-    __slots__ = ("_constants", "_order", "sql")
-
-    def __init__(self, statement: Statement, dialect: Dialect) -> None:
-        if isinstance(statement, PerDialect):
-            statement = statement.sqlite if dialect.name == "sqlite" else statement.postgresql
-        compiled: Any = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
-        self.sql = str(compiled)
-        self._order: tuple[str, ...] | None = tuple(compiled.positiontup) if compiled.positional else None
-        required = {name for name, bind in compiled.binds.items() if bind.required}
-        self._constants = {name: value for name, value in compiled.params.items() if name not in required}
-
-    def arguments(self, values: Mapping[str, Any]) -> Row | Mapping[str, Any]:
-        if self._constants:
-            values = {**self._constants, **values}
-        return values if self._order is None else tuple([values[name] for name in self._order])
-
-
-class Transaction:
-    """Runs statements inside one transaction."""
-
-    __slots__ = ("_compiled", "_connection", "_cursor", "_dialect", "_engine")
-
-    def __init__(
-        self, engine: sa.Engine, connection: PoolProxiedConnection, compiled: dict[Statement, _Compiled]
-    ) -> None:
-        self._engine, self._connection, self._compiled = engine, connection, compiled
-        self._dialect = engine.dialect
-        self._cursor: Any = connection.cursor()
-
-    @property
-    def is_sqlite(self) -> bool:
-        """Whether transactions that write already exclude each other."""
-        return self._dialect.name == "sqlite"
-
-    def begin(self) -> None:
-        """Begin to write."""
-        self._execute(_BEGIN, {})
-
-    def run(self, statement: Statement, values: Mapping[str, Any]) -> int:
-        """Execute and return how many rows it touched."""
-        self._execute(statement, values)
-        return int(self._cursor.rowcount)
-
-    def rows(self, statement: Statement, values: Mapping[str, Any]) -> list[Row]:
-        """Execute and return all rows."""
-        self._execute(statement, values)
-        found: list[Row] = self._cursor.fetchall()
-        return found
-
-    def row(self, statement: Statement, values: Mapping[str, Any]) -> Row | None:
-        """Execute and return the first row, or None."""
-        found = self.rows(statement, values)
-        return found[0] if found else None
-
-    def core(self) -> sa.Connection:
-        """Return a Core connection inside this transaction, for what is not on the decision path."""
-        return sa.Connection(self._engine, connection=self._connection)
-
-    def _execute(self, statement: Statement, values: Mapping[str, Any]) -> None:
-        compiled = self._compiled.get(statement)
-        if compiled is None:
-            compiled = self._compiled[statement] = _Compiled(statement, self._dialect)
-        self._cursor.execute(compiled.sql, compiled.arguments(values))
 
 
 class _Job(Generic[T]):
@@ -174,10 +86,20 @@ class Database:
 
     def __init__(self, url: str, *, read_only: bool, timeout_s: float, clock: BlockingClock) -> None:
         self.read_only, self._timeout_s, self._clock = read_only, timeout_s, clock
-        self._compiled: dict[Statement, _Compiled] = {}
         self._reached = self._closed = False
         place = open_place(url, read_only=read_only, timeout_s=timeout_s)
         self.engine, self.label, self._file, self.missing = place
+        self._folder = None if self._file is None else self._file.parent
+        self._connections = self._connected()
+
+    def _connected(self) -> Connections:
+        engine, compiled, file = self.engine, dict[Statement, Compiled](), None if self.missing else self._file
+        return Connections(
+            lambda: Transaction(engine, engine.raw_connection(), compiled),
+            most=_MOST_CONNECTIONS[engine.dialect.name],
+            timeout_s=self._timeout_s,
+            is_gone=None if file is None else lambda connection: is_gone(file, connection),
+        )
 
     @property
     def is_sqlite(self) -> bool:
@@ -242,75 +164,85 @@ class Database:
             raise last.error from None
 
     def _once(self, job: _Job[T]) -> T:
-        if job.writing and self._file is not None:
-            with turn(self._file.parent, self._timeout_s / 2):
-                return self._transact(job)
-        return self._transact(job)
+        if not job.writing or self._folder is None:
+            return self._transact(job)
+        turn = line_up(self._folder, self._timeout_s / 2)
+        try:
+            return self._transact(job)
+        finally:
+            if turn is not None:
+                leave(turn)
 
     def _transact(self, job: _Job[T]) -> T:
         ended: tuple[T] | None = None
-        connection: PoolProxiedConnection | None = None
+        transaction: Transaction | None = None
+        clean = False
         try:
-            connection = self._connect()
+            transaction = self._connections.take()
+            if transaction is None:
+                raise failures.busy(self.label)
             self._reached = True
-            transaction = Transaction(self.engine, connection, self._compiled)
             if job.writing:
                 transaction.begin()
             result = job.run(transaction)
             if job.writing:
                 ended = (result,)
-                connection.commit()
+                transaction.connection.commit()
+            clean = True
             return result
         except self._driver_errors as error:
-            judged = self.judge(error, connection)
+            judged = self.judge(error, transaction)
             lost = judged.retry is Retry.RECONNECT
             if lost:
-                if connection is not None:
-                    connection.invalidate()
-                    connection = None
-                self.engine.dispose()  # the others went to the same server
+                if transaction is not None:
+                    self._connections.end(transaction)
+                    transaction = None
+                self._connections.forget()  # the others went to the same server
                 job.lost = ended or job.lost
             # Whoever was never reached is more likely named wrongly than about to come back.
             if judged.retry is Retry.NO or (lost and not self._reached):
                 raise judged.error from None
             raise judged from None
         finally:
-            if connection is not None and self._closed:
-                connection.invalidate()
-            elif connection is not None:
-                connection.close()  # rolls back what was not committed
+            if transaction is not None and (clean or self._undone(transaction)):
+                self._connections.give_back(transaction)
 
-    def _connect(self) -> PoolProxiedConnection:
-        connection = self.engine.raw_connection()
-        if self._file is not None and not self.missing and is_gone(self._file, connection):
-            connection.invalidate()
-            self.engine.dispose()
-            connection = self.engine.raw_connection()
-        return connection
+    def _undone(self, transaction: Transaction) -> bool:
+        """Undo what was not committed; a connection that cannot even do that is closed."""
+        try:
+            transaction.connection.rollback()
+        except BaseException as error:
+            self._connections.end(transaction)
+            if not isinstance(error, self._driver_errors):
+                raise
+            return False
+        return True
 
     @property
     def _driver_errors(self) -> tuple[type[BaseException], ...]:
-        return (self.engine.dialect.loaded_dbapi.Error, DBAPIError, PoolTimeout)
+        return (self.engine.dialect.loaded_dbapi.Error, DBAPIError)
 
-    def judge(self, error: BaseException, connection: PoolProxiedConnection | None = None) -> Again:
+    def judge(self, error: BaseException, transaction: Transaction | None = None) -> Again:
         """Turn a driver's error into ours, with what to do about it."""
-        if isinstance(error, PoolTimeout):
-            return Again(failures.busy(self.label), Retry.NO)
         if isinstance(error, DBAPIError) and error.orig is not None:
             error = error.orig
         if self.is_sqlite:
             return Again(*failures.from_sqlite(error, self.label))
-        driver = None if connection is None else connection.driver_connection
+        driver = None if transaction is None else transaction.connection.driver_connection
         lost = driver is not None and bool(getattr(driver, "closed", False))
         return Again(*failures.from_postgresql(error, self.label, lost=lost))
 
     def close(self) -> None:
         """Close every connection, those in use as soon as they come back. Everything later is refused."""
         self._closed = True
-        self.engine.dispose()
+        self._connections.close()
+
+    def forget_connections(self) -> None:
+        """Close those that are not in use: the next transaction makes a new one."""
+        self._connections.forget()
 
     def forget(self) -> None:
         """Stand for a database that has nothing yet, from now on."""
-        self.engine.dispose()
-        self._compiled.clear()
+        self._connections.close()
         self.engine, self.missing = memory_engine(), True
+        self._connections = self._connected()

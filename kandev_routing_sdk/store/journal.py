@@ -10,9 +10,9 @@ import sqlalchemy as sa
 
 from kandev_routing_sdk.records import ActionRecord, DecisionRecord, DecisionSort
 from kandev_routing_sdk.store import codec
-from kandev_routing_sdk.store.engine import Transaction
 from kandev_routing_sdk.store.statements import insert, where
 from kandev_routing_sdk.store.tables import ACTIONS, DECISIONS
+from kandev_routing_sdk.store.transaction import Transaction
 
 _D, _A = DECISIONS.c, ACTIONS.c
 _DECIDED: Final = insert(DECISIONS)

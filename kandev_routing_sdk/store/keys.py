@@ -8,9 +8,9 @@ import sqlalchemy as sa
 
 from kandev_routing_sdk.binding import InstallationKey
 from kandev_routing_sdk.store import codec
-from kandev_routing_sdk.store.engine import Transaction
 from kandev_routing_sdk.store.statements import insert_if_missing
 from kandev_routing_sdk.store.tables import KEYS
+from kandev_routing_sdk.store.transaction import Transaction
 
 _ADD: Final = insert_if_missing(KEYS)
 _NEWEST: Final = sa.select(KEYS.c.version, KEYS.c.material).order_by(KEYS.c.version.desc()).limit(1)

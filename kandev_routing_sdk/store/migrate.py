@@ -19,7 +19,8 @@ from kandev_routing_sdk.errors import SchemaTooNew, StoreUnavailable
 from kandev_routing_sdk.store.tables import METADATA, VERSION_TABLE
 
 if TYPE_CHECKING:
-    from kandev_routing_sdk.store.engine import Database, Transaction
+    from kandev_routing_sdk.store.engine import Database
+    from kandev_routing_sdk.store.transaction import Transaction
 
 VERSIONS: Final = ("0001", "0002")
 """Every schema version, oldest first; the last is this code's. Append-only, like the migrations."""

@@ -11,8 +11,8 @@ from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.evidence.model import Effects, Evidence
 from kandev_routing_sdk.ports import AttemptQuery, PastAttempt
 from kandev_routing_sdk.store import codec
-from kandev_routing_sdk.store.engine import Transaction
 from kandev_routing_sdk.store.tables import ATTEMPTS
+from kandev_routing_sdk.store.transaction import Transaction
 from kandev_routing_sdk.types import AttemptOutcome
 
 T = TypeVar("T")

@@ -13,9 +13,9 @@ from kandev_routing_sdk.events import EventDraft, EventRecord
 from kandev_routing_sdk.ports import SelectionRecord
 from kandev_routing_sdk.route.model import Route, State
 from kandev_routing_sdk.store import codec
-from kandev_routing_sdk.store.engine import Transaction
 from kandev_routing_sdk.store.statements import insert, insert_if_missing, one_of, padded, update, where
 from kandev_routing_sdk.store.tables import EVENTS, SELECTIONS, SESSIONS
+from kandev_routing_sdk.store.transaction import Transaction
 
 _C = SESSIONS.c
 _ROUTE: Final = sa.select(*(_C[name] for name in codec.ROUTE_COLUMNS), _C.body)
@@ -57,23 +57,21 @@ def renew(tx: Transaction, session_id: str, *, owner_id: str, until: datetime) -
     return tx.run(_RENEW, values) == 1
 
 
-def write(tx: Transaction, before: Route | None, after: Route) -> Route:
-    """Create the route, or advance it by one guarded UPDATE; return it with its new revision.
+def write(tx: Transaction, before: Route | None, after: Route) -> None:
+    """Create the route, or advance it by one guarded UPDATE.
 
     Raises:
         StaleRevision: it exists already, or has another revision.
     """
-    revision = 1 if before is None else before.revision + 1
-    values = codec.encode_route(after, revision=revision)
+    values = codec.encode_route(after)
     if before is None:
         touched, expected = tx.run(_CREATE, values), 0
     else:
         expected = before.revision
-        values |= {"where_session_id": before.session_id, "where_revision": expected}
+        values["where_session_id"], values["where_revision"] = before.session_id, expected
         touched = tx.run(_ADVANCE, values)
     if touched != 1:
         raise StaleRevision(after.session_id, expected)
-    return after.model_copy(update={"revision": revision})
 
 
 def load(tx: Transaction, session_id: str) -> Route | None:
@@ -143,7 +141,7 @@ _OF_SESSION: Final = (
 )
 
 # "kr_event" as a number; held to the end of the transaction, which takes no other lock after it.
-_IN_ORDER: Final = sa.select(sa.func.pg_advisory_xact_lock(0x6B725F6576656E74))
+_IN_ORDER: Final = sa.text(f"SELECT pg_advisory_xact_lock({0x6B725F6576656E74})")
 
 
 def add_events(tx: Transaction, route: Route, drafts: Sequence[EventDraft], now: datetime) -> tuple[EventRecord, ...]:

@@ -29,7 +29,8 @@ from kandev_routing_sdk.records import (
 )
 from kandev_routing_sdk.route.model import Reason, Route, State
 from kandev_routing_sdk.store import attempts, calls, circuits, journal, keys, migrate, past, routes, waiting
-from kandev_routing_sdk.store.engine import BlockingClock, Database, Transaction
+from kandev_routing_sdk.store.engine import BlockingClock, Database
+from kandev_routing_sdk.store.transaction import Transaction
 from kandev_routing_sdk.types import DispatchMark
 
 DEFAULT_TIMEOUT_S = 10.0
@@ -69,6 +70,8 @@ class SqlStore:
                 raise ValueError("an attempt is committed with its own session")
         if commit.before is not None and commit.before.session_id != commit.after.session_id:
             raise ValueError("a transition keeps its session")
+        if commit.after.revision != (0 if commit.before is None else commit.before.revision) + 1:
+            raise ValueError("a transition raises the revision by one")
         return self._database.write(
             lambda tx: _commit(tx, commit),
             landed=lambda tx, done: routes.is_stored(tx, done.route),
@@ -265,8 +268,8 @@ def open_store(
 
 def _commit(tx: Transaction, commit: Commit) -> Committed:
     # Always in this order: session, circuits in key order, the rest. So no two commits ever wait for each other in a ring.
-    now = commit.now
-    route = routes.write(tx, commit.before, commit.after)
+    now, route = commit.now, commit.after
+    routes.write(tx, commit.before, route)
     transitions, leased = circuits.apply(tx, now=now, changes=commit.circuits, admit=commit.admit)
     if commit.selection is not None:
         routes.add_selection(tx, route.session_id, commit.selection, now)
@@ -297,6 +300,7 @@ def _interrupt(tx: Transaction, now: datetime) -> Interrupted:
                 "parked_prompt": None,
                 "continuation": None,
                 "updated_at": now,
+                "revision": route.revision + 1,
             }
         )
         routes.write(tx, route, stopped)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from kandev_routing_sdk.store.engine import PerDialect, Row
+from kandev_routing_sdk.store.transaction import PerDialect, Row
 
 WHERE: Final = "where_"
 """Prefix of values that a WHERE clause takes, apart from those that are set."""

@@ -9,26 +9,14 @@ Only the order depends on it: whoever does not get its turn in time goes ahead w
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import os
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 
-@contextlib.contextmanager
-def turn(folder: Path, timeout_s: float) -> Iterator[None]:
-    """Wait for a turn, at most ``timeout_s`` seconds, and keep it for the length of the block."""
-    held = _line_up(folder, timeout_s)
-    try:
-        yield
-    finally:
-        if held is not None:
-            _leave(held)
-
-
-def _line_up(folder: Path, timeout_s: float) -> int | None:
+def line_up(folder: Path, timeout_s: float) -> int | None:
+    """Wait for a turn, at most ``timeout_s`` seconds, and return what :func:`leave` takes; None: go ahead without one."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -43,7 +31,8 @@ def _line_up(folder: Path, timeout_s: float) -> int | None:
     return descriptor
 
 
-def _leave(descriptor: int) -> None:
+def leave(descriptor: int) -> None:
+    """Let the next one have its turn."""
     # Unlocked before it is closed: a forked child may hold a copy of the descriptor.
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)
@@ -65,7 +54,7 @@ class _Waiter:
             self._answered.wait(timeout_s)
         except BaseException:
             if self._give_up():
-                _leave(self._descriptor)
+                leave(self._descriptor)
             raise
         return self._descriptor if self._give_up() else None
 
@@ -87,4 +76,4 @@ class _Waiter:
         if self._got:
             self._answered.set()
         else:
-            _leave(self._descriptor)
+            leave(self._descriptor)

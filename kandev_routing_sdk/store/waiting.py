@@ -17,9 +17,9 @@ import sqlalchemy as sa
 from kandev_routing_sdk.records import Claim, Wait
 from kandev_routing_sdk.route.model import Route, State
 from kandev_routing_sdk.store import codec
-from kandev_routing_sdk.store.engine import Transaction
 from kandev_routing_sdk.store.statements import insert, one_of, padded, where
 from kandev_routing_sdk.store.tables import CIRCUITS, SESSIONS, WAITS
+from kandev_routing_sdk.store.transaction import Transaction
 from kandev_routing_sdk.types import CircuitState
 
 HOLDS_WAITS: Final = frozenset({State.WAITING, State.WAITING_FOR_RESET, State.ACTION_REQUIRED})

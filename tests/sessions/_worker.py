@@ -81,6 +81,7 @@ class Boundaries:
         """Stand between a store and its driver."""
         connect = database.engine.raw_connection
         setattr(database.engine, "raw_connection", lambda: _Watched(connect(), self))  # noqa: B010  # an instance's method
+        database.forget_connections()
 
     def commit(self, connection: Any) -> None:
         with self._lock:

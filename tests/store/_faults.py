@@ -54,6 +54,7 @@ class Tripwire:
         engine = store._database.engine
         self._connect = engine.raw_connection
         setattr(engine, "raw_connection", self._watched)  # noqa: B010  # an instance's method
+        store._database.forget_connections()
         self._fault: Fault | None = None
         self._at = self._first = self._left = 0
         self.hits = 0
@@ -91,9 +92,9 @@ class _Connection:
     def cursor(self) -> Any:
         return _Cursor(self._connection.cursor(), self)
 
-    def execute(self, statement: str) -> None:
+    def execute(self, statement: str | bytes) -> None:
         """Say that this comes next."""
-        if statement.startswith("BEGIN"):
+        if statement[:5] in {"BEGIN", b"BEGIN"}:
             self._transaction, self._steps = self._wire.begins(), 0
         if self._transaction:
             self._steps += 1
@@ -103,6 +104,11 @@ class _Connection:
         self.execute("COMMIT")
         self._wire.step(self, self._transaction, -1)
         self._connection.commit()
+        self._transaction = 0
+
+    def rollback(self) -> None:
+        self._transaction = 0
+        self._connection.rollback()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
@@ -112,7 +118,7 @@ class _Cursor:
     def __init__(self, cursor: Any, connection: _Connection) -> None:
         self._cursor, self._connection = cursor, connection
 
-    def execute(self, statement: str, *arguments: Any) -> Any:
+    def execute(self, statement: str | bytes, *arguments: Any) -> Any:
         self._connection.execute(statement)
         return self._cursor.execute(statement, *arguments)
 

@@ -76,12 +76,13 @@ def call(call_id: str = "c1", **changes: Any) -> CallRecord:
 
 
 def create(session_id: str = "s1", *, now: datetime = NOW, **commit: Any) -> Commit:
-    return Commit(before=None, after=commit.pop("after", route(session_id)), now=now, **commit)
+    after = commit.pop("after", None) or route(session_id)
+    return Commit(before=None, after=after.model_copy(update={"revision": 1}), now=now, **commit)
 
 
 def advance(before: Route, *, now: datetime = NOW, **commit: Any) -> Commit:
     after = commit.pop("after", None) or before.model_copy(update=commit.pop("to", {"state": State.ACTIVE}))
-    return Commit(before=before, after=after, now=now, **commit)
+    return Commit(before=before, after=after.model_copy(update={"revision": before.revision + 1}), now=now, **commit)
 
 
 def failure(key: ResourceKey = ACCOUNT, code: Code = Code.QUOTA_LIMITED, **fact: Any) -> CircuitFailed:

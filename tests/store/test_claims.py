@@ -17,7 +17,6 @@ from kandev_routing_sdk.records import (
     Admit,
     CircuitFailed,
     Claim,
-    Commit,
     DecisionRecord,
     DecisionSort,
     Wait,
@@ -25,7 +24,7 @@ from kandev_routing_sdk.records import (
 from kandev_routing_sdk.route.model import Reason, Route, State
 from kandev_routing_sdk.store import SqlStore, open_store
 from kandev_routing_sdk.types import Code, Confidence, Scope
-from tests.store._values import ACCOUNT, MODEL, NOW, create, route
+from tests.store._values import ACCOUNT, MODEL, NOW, advance, create, route
 
 SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
@@ -73,8 +72,8 @@ def test_whoever_had_it_before_can_commit_nothing(store: SqlStore) -> None:
     assert (before.revision + 1, "me", NOW + MINUTE) == (mine.revision, mine.owner_id, mine.owner_until)
     assert mine == store.load("s1")
     with pytest.raises(StaleRevision):
-        store.commit(Commit(before=before, after=before.model_copy(update={"state": State.STOPPED}), now=NOW))
-    store.commit(Commit(before=mine, after=mine.model_copy(update={"state": State.RETRYING}), now=NOW))
+        store.commit(advance(before, after=before.model_copy(update={"state": State.STOPPED}), now=NOW))
+    store.commit(advance(mine, after=mine.model_copy(update={"state": State.RETRYING}), now=NOW))
 
 
 def test_what_its_owner_lost_is_taken_whatever_its_state(store: SqlStore) -> None:
@@ -136,12 +135,12 @@ def test_leaving_ends_the_wait(store: SqlStore) -> None:
     opens(store, ACCOUNT, Code.QUOTA_LIMITED, NOW + MINUTE)
     before = put(store, "s1", State.WAITING, deadline=NOW + 60 * MINUTE, waits=(Wait(ACCOUNT.key),))
     again = before.model_copy(update={"deadline": NOW + 50 * MINUTE})
-    again = store.commit(Commit(before=before, after=again, now=NOW, waits_for=(Wait(MODEL.key),))).route
+    again = store.commit(advance(before, after=again, now=NOW, waits_for=(Wait(MODEL.key),))).route
     assert [] == claimed(store, Claim.RECOVERED, NOW + MINUTE), "it waits for something else now"
     gone = again.model_copy(update={"state": State.SELECTING})
-    gone = store.commit(Commit(before=again, after=gone, now=NOW)).route
+    gone = store.commit(advance(again, after=gone, now=NOW)).route
     back = gone.model_copy(update={"state": State.WAITING})
-    store.commit(Commit(before=gone, after=back, now=NOW))
+    store.commit(advance(gone, after=back, now=NOW))
     assert [] == claimed(store, Claim.RECOVERED, NOW + MINUTE)
 
 
@@ -188,7 +187,7 @@ def test_decisions_and_actions_are_kept_with_the_revision_they_made(store: SqlSt
     decision = DecisionRecord(DecisionSort.SELECTION, {"now": "…", "n": [1, None]}, {"chosen": None})
     action = ActionRecord("id-1", "cancel_wait", 0)
     after = before.model_copy(update={"state": State.ACTION_REQUIRED, "reason": Reason.USER_ACTION})
-    store.commit(Commit(before=before, after=after, now=NOW + SECOND, decision=decision, action=action))
+    store.commit(advance(before, after=after, now=NOW + SECOND, decision=decision, action=action))
     assert [replace(decision, revision=2, at=NOW + SECOND)] == store.decisions("s1")
     assert replace(action, revision=2) == store.action("s1", "id-1")
     assert None is store.action("s1", "id-2")

@@ -139,14 +139,14 @@ def test_a_database_that_only_takes_reads_refuses_every_write(
         before = b.tables.rows()
         name = sql.Identifier(other.info.dbname)
         other.execute(sql.SQL("ALTER DATABASE {} SET default_transaction_read_only = on").format(name))
-        b.store._database.engine.dispose()  # as the server's restart would
+        b.store._database.forget_connections()  # as the server's restart would
         for number, write in enumerate(WRITES):
             with pytest.raises(StoreReadOnly) as caught:
                 write.act(b.store, number)
             assert says(StoreReadOnly, UNCHANGED, "only takes reads")(caught.value)
         assert before == b.tables.rows()
         other.execute(sql.SQL("SET default_transaction_read_only = off; ALTER DATABASE {} RESET ALL").format(name))
-        b.store._database.engine.dispose()
+        b.store._database.forget_connections()
         for number, write in enumerate(WRITES):
             write.act(b.store, number)
 
@@ -269,7 +269,7 @@ def test_a_commit_that_is_still_under_way_is_waited_for(postgres_url: str, other
             # The transaction moves to a connection that ends it later: to the store it looks like its own, cut off.
             connection.close()
             other.execute("BEGIN")
-            values = codec.encode_route(advance(first).after, revision=2)
+            values = codec.encode_route(advance(first).after)
             columns = ", ".join(f"{name} = %({name})s" for name in values)
             other.execute(f"UPDATE kr_session SET {columns} WHERE session_id = %(session_id)s", values)
             timer.start()

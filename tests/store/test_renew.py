@@ -31,7 +31,7 @@ def test_an_owner_renews_until_it_is_too_late(database_url: str) -> None:
         route = store.load("s1")
         assert route is not None
         assert (1, NOW + 61 * MINUTE) == (route.revision, route.owner_until)
-        taken = route.model_copy(update={"owner_id": "you", "owner_until": NOW + 80 * MINUTE})
+        taken = route.model_copy(update={"owner_id": "you", "owner_until": NOW + 80 * MINUTE, "revision": 2})
         store.commit(Commit(before=route, after=taken, now=NOW + 70 * MINUTE))
         assert not renew("me", NOW + 71 * MINUTE)
 
