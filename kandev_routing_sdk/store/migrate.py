@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kandev_routing_sdk.store.engine import Database
     from kandev_routing_sdk.store.transaction import Transaction
 
-VERSIONS: Final = ("0001", "0002")
+VERSIONS: Final = ("0001", "0002", "0003")
 """Every schema version, oldest first; the last is this code's. Append-only, like the migrations."""
 HEAD: Final = VERSIONS[-1]
 FOLDER: Final = Path(__file__).parent / "migrations"

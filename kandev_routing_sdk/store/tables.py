@@ -268,6 +268,31 @@ class KeyRow(_Row, table=True):
     material: bytes = Field(sa_type=LargeBinary)
 
 
+class ProfileRow(_Row, table=True):
+    """A profile that is kept in the store (R-PRO-1). ``version`` goes up with every write (R-PRO-6)."""
+
+    __tablename__: ClassVar[str] = "kr_profile"
+
+    profile_id: str = Field(primary_key=True, sa_type=IdText)
+    kind: str
+    version: int
+    enabled: int
+    body: str
+    updated_at: int = Field(sa_type=Micros)
+
+
+class PromptRow(_Row, table=True):
+    """The exact text that an attempt's agent was given (R-CON-3)."""
+
+    __tablename__: ClassVar[str] = "kr_prompt"
+    __table_args__: ClassVar[Any] = (Index("kr_prompt_session", "session_id"),)
+
+    attempt_id: str = Field(primary_key=True, sa_type=IdText)
+    session_id: str = _session_key()
+    text: str
+    at: int = Field(sa_type=Micros)
+
+
 def _table(name: str) -> Table:
     return METADATA.tables[name]
 
@@ -282,3 +307,5 @@ DECISIONS: Final = _table("kr_decision")
 ACTIONS: Final = _table("kr_action")
 CALLS: Final = _table("kr_call")
 KEYS: Final = _table("kr_installation_key")
+PROFILES: Final = _table("kr_profile")
+PROMPTS: Final = _table("kr_prompt")

@@ -74,7 +74,7 @@ _CATALOGUE: Final = (
     f"SELECT indexrelid, pg_get_indexdef(indexrelid), indisvalid FROM pg_index WHERE indrelid IN ({_THEIRS})",
     f"SELECT tgname, tgenabled, pg_get_triggerdef(oid) FROM pg_trigger WHERE tgrelid IN ({_THEIRS})",
     f"SELECT oid, pg_get_viewdef(oid) FROM pg_class WHERE relkind = 'v' AND oid IN ({_THEIRS})",
-    "SELECT oid, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace::regnamespace::text IN ('public', 'office')",
+    "SELECT oid, pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace::regnamespace::text = 'office' OR proname LIKE 'office\\_%'",
     "SELECT enumtypid::regtype::text, enumlabel FROM pg_enum",
     f"SELECT objoid, description FROM pg_description WHERE objoid IN ({_THEIRS})",
     "SELECT nspname, nspowner, nspacl::text FROM pg_namespace WHERE nspname !~ '^pg_(toast_)?temp'",

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
@@ -27,7 +28,7 @@ from kandev_routing_sdk.store import migrate, open_store, routes
 from kandev_routing_sdk.store.tables import METADATA, VERSION_TABLE
 from tests.store import _racers
 from tests.store._race import CONTEXT
-from tests.store._values import ACCOUNT, NOW, advance, attempt, call, create, failure
+from tests.store._values import ACCOUNT, NOW, advance, attempt, call, create, event, failure
 
 
 def path_of(url: str) -> Path:
@@ -80,6 +81,19 @@ def test_every_table_and_index_has_the_prefix(database_url: str) -> None:
         indexes = {str(i["name"]) for name in names for i in inspector.get_indexes(name)}
     assert {*METADATA.tables, VERSION_TABLE} == names
     assert [] == [name for name in names | indexes if not name.startswith("kr_")]
+
+
+def test_new_events_are_told_once_a_transaction_on_postgresql(postgres_url: str) -> None:
+    """R-CON-6: whoever listens hears of them, and of nothing else."""
+    with (
+        open_store(postgres_url) as store,
+        psycopg.connect(postgres_url.replace("+psycopg", ""), autocommit=True) as ear,
+    ):
+        ear.execute("LISTEN kr_event")
+        store.commit(create(events=(event(), event())))
+        store.commit(create("s2"))
+        heard = list(ear.notifies(timeout=5.0, stop_after=1)) + list(ear.notifies(timeout=0.0))
+    assert [("kr_event", "")] == [(word.channel, word.payload) for word in heard]
 
 
 def test_foreign_tables_are_left_alone(database_url: str) -> None:
