@@ -43,10 +43,15 @@ def again(route: Route, attempt_id: str, trigger: Trigger = T.DUE) -> Route:
     return step(retrying, T.READY, now=NOW).after
 
 
+def renumbered(route: Route, like: Route) -> Route:
+    """``route`` with the revision of another one: each step takes the next."""
+    return route.model_copy(update={"revision": like.revision})
+
+
 def test_a_route_begins_by_selecting() -> None:
     begun = begin("s1", "frontier", now=NOW, prompt="do it", owner_id="w1", owner_until=NOW)
     assert (Effect.SELECT,) == begun.effects
-    assert (S.SELECTING, "do it", 1, 0, 0) == (
+    assert (S.SELECTING, "do it", 1, 0, 1) == (
         begun.after.state,
         begun.after.parked_prompt,
         begun.after.prompt_number,
@@ -70,8 +75,8 @@ def test_a_prompt_gets_done_by_the_first_candidate() -> None:
     assert [EventKind.TURN_ENDED] == [e.kind for e in done.events]
 
 
-def test_the_revision_is_the_stores() -> None:
-    assert 40 == step(a_route(S.ACTIVE, turn_running=True), T.TURN_SUCCEEDED, now=NOW).after.revision
+def test_each_step_takes_the_next_revision() -> None:
+    assert 41 == step(a_route(S.ACTIVE, turn_running=True), T.TURN_SUCCEEDED, now=NOW).after.revision
 
 
 def test_three_retries_from_five_seconds_wait_5_10_and_20_and_then_skip() -> None:
@@ -219,7 +224,7 @@ def test_not_admitted_costs_nothing_but_time() -> None:
     waiting = fail(running(), a_policy(retries=2)).after
     later = NOW + timedelta(minutes=2)
     moved = step(waiting, T.DUE_NOT_ADMITTED, Facts(deadline=later), now=NOW).after
-    assert waiting.model_copy(update={"deadline": later}) == moved
+    assert waiting.model_copy(update={"deadline": later, "revision": waiting.revision + 1}) == moved
 
 
 @pytest.mark.parametrize(("then", "state"), [("skip", S.SWITCHING), ("stop", S.ACTION_REQUIRED)])
@@ -481,12 +486,12 @@ def test_the_flag_keeps_everything_and_gives_it_back() -> None:
     )
     assert (T.STOP,) == valid_actions(off)
     twice = step(off, T.FLAG_OFF, now=NOW)
-    assert (off, ()) == (twice.after, twice.effects)
+    assert (off, ()) == (renumbered(twice.after, off), twice.effects)
     on = step(off, T.FLAG_ON, now=NOW)
-    assert (waiting, (Effect.ARM_DEADLINE,)) == (on.after, on.effects)
+    assert (waiting, (Effect.ARM_DEADLINE,)) == (renumbered(on.after, waiting), on.effects)
     stopped_for = a_route(S.ACTION_REQUIRED, reason=Reason.UNSAFE_EFFECTS)
     back = step(step(stopped_for, T.FLAG_OFF, now=NOW).after, T.FLAG_ON, now=NOW)
-    assert stopped_for == back.after
+    assert stopped_for == renumbered(back.after, stopped_for)
     idle = step(step(a_route(S.ACTIVE), T.FLAG_OFF, now=NOW).after, T.FLAG_ON, now=NOW)
     assert (S.ACTIVE, ()) == (idle.after.state, idle.events)
 
@@ -508,7 +513,7 @@ def test_cancel_wait_twice_is_cancel_wait_once() -> None:
     once = step(fail(running(), a_policy(retries=1)).after, T.CANCEL_WAIT, now=NOW).after
     assert (S.ACTION_REQUIRED, Reason.USER_ACTION, None) == (once.state, once.reason, once.deadline)
     twice = step(once, T.CANCEL_WAIT, now=NOW)
-    assert (once, (), ()) == (twice.after, twice.effects, twice.events)
+    assert (once, (), ()) == (renumbered(twice.after, once), twice.effects, twice.events)
 
 
 def test_a_waiting_event_says_what_a_person_needs() -> None:

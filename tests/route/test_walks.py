@@ -45,7 +45,7 @@ class Life(RuleBasedStateMachine):
         before = self.route
         moved = step(before, trigger, facts, now=self.now)
         after = self.route = moved.after
-        assert before.revision == after.revision
+        assert before.revision + 1 == after.revision
         committed = trigger is T.CANDIDATE_COMMITTED and after.state is S.STARTING
         assert before.generation + committed == after.generation
         self._rounds(before, trigger, committed=committed)
