@@ -86,6 +86,8 @@ class ProfileNotFound(UsageError):
     """No profile has this id (R-RES-3: there is no default to fall through to)."""
 
     code = "profile_not_found"
+    profile_id: str
+    known: tuple[str, ...]
 
     def __init__(self, profile_id: str, known: Sequence[str] = ()) -> None:
         super().__init__(profile_id, tuple(known))
@@ -126,6 +128,8 @@ class ConfigInvalid(ConfigError):
     """The configuration file is TOML but says something that is not allowed (R-PRO-7, R-CLI-2)."""
 
     code = "config_invalid"
+    source: str
+    problems: tuple[Problem, ...]
 
     def __init__(self, source: str, problems: Sequence[Problem]) -> None:
         super().__init__(source, tuple(problems))
@@ -218,6 +222,8 @@ class StaleRevision(PreconditionFailed):
     """Somebody else committed a transition of this session first."""
 
     code = "stale_revision"
+    session_id: str
+    expected: int
 
     def __init__(self, session_id: str, expected: int) -> None:
         super().__init__(session_id, expected)
@@ -231,6 +237,8 @@ class StaleGeneration(PreconditionFailed):
     """The route generation has moved on (R-ENG-7)."""
 
     code = "stale_generation"
+    expected: int
+    current: int
 
     def __init__(self, expected: int, current: int) -> None:
         super().__init__(expected, current)
@@ -250,6 +258,8 @@ class IllegalTransition(PreconditionFailed):
     """The state machine has no such step; nothing was changed (R-ENG-1)."""
 
     code = "illegal_transition"
+    state: str
+    trigger: str
 
     def __init__(self, state: str, trigger: str) -> None:
         super().__init__(state, trigger)
@@ -263,6 +273,8 @@ class NotAdmitted(PreconditionFailed):
     """A resource key of the candidate is open, or another holder has its probe lease (R-CIR-8)."""
 
     code = "not_admitted"
+    key: str
+    until: datetime | None
 
     def __init__(self, key: str, until: datetime | None) -> None:
         super().__init__(key, until)

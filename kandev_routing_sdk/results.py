@@ -184,6 +184,8 @@ class CallFailed(RoutingError):
 
     code = "call_failed"
     exit_code = 1
+    message: str
+    result: CallResult
 
     def __init__(self, message: str, result: CallResult) -> None:
         super().__init__(message, result)

@@ -13,6 +13,7 @@ import zipfile
 from collections.abc import Iterator
 from importlib.metadata import entry_points, packages_distributions
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -53,7 +54,7 @@ def _shipped() -> list[Path]:
 def _files(folder: Path) -> Iterator[Path]:
     for parent, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not FOREIGN.match(name)]
-        yield from (Path(parent, name) for name in names)
+        yield from (Path(parent, name) for name in names if name != ".git")  # a file in a worktree
 
 
 def _name(path: Path) -> str:
@@ -179,6 +180,14 @@ def test_all_is_sorted_and_every_name_is_there(door: str) -> None:
     assert module.__all__ == sorted(set(module.__all__))
     for name in module.__all__:
         getattr(module, name)
+
+
+@pytest.mark.parametrize("door", ["kandev_routing_sdk", "kandev_routing_sdk.spec", "kandev_routing_sdk.testing"])
+def test_a_door_shows_nothing_that_is_not_listed(door: str) -> None:
+    """Its submodules apart, which become attributes once somebody imports them."""
+    module = importlib.import_module(door)
+    shown = {n for n in dir(module) if not n.startswith("_") and not isinstance(getattr(module, n), ModuleType)}
+    assert set(module.__all__) == shown - {"annotations", "TYPE_CHECKING", "import_module"}
 
 
 def test_the_root_shows_nothing_but_all() -> None:

@@ -46,7 +46,7 @@ class Peer:
         self._send = send
         self._pending: dict[int, Pending] = {}
         self._number = 0
-        self.closed = False
+        self.closed: bool = False
 
     def request(self, call: Call) -> asyncio.Future[Message | None]:
         """Send a request. The future holds the whole response, or None when there will be none; it never raises."""

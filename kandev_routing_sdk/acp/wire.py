@@ -36,13 +36,13 @@ class Wire:
         self._limits: Final = limits
         self._child: Child | None = None
         self.peer: Final = Peer(self._send)
-        self.feed = feed
+        self.feed: TurnFeed = feed
         self.session_id: str | None = None
         self.capabilities: Final = Capabilities()
         self.settled: Final = asyncio.Event()
         """The prompt is answered, or will not be."""
-        self.lines = 0
-        self.stale = 0
+        self.lines: int = 0
+        self.stale: int = 0
         self._garbage = 0
         self._prompted = False
 

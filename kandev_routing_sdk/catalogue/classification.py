@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Any, Final, Literal, Self
+from typing import Any, ClassVar, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict
 
@@ -18,7 +18,7 @@ _CAUTION: Final = (ErrorClass.UNCLASSIFIED, ErrorClass.HARD, ErrorClass.TRANSIEN
 class HintProvenance(BaseModel):
     """Where a timing hint came from (R-CLS-5)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     source: Literal["header", "field", "text"]
     written: str
@@ -28,7 +28,7 @@ class HintProvenance(BaseModel):
 class Classification(BaseModel):
     """The answer of the registry. ``because`` says why, for ``explain``."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     code: Code
     error_class: ErrorClass

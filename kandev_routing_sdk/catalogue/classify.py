@@ -59,7 +59,7 @@ class Catalogue:
                     )
                 by_id[rule.id] = rule
         self.rules: tuple[Rule, ...] = tuple(sorted(by_id.values(), key=lambda r: (-r.rank, -r.priority, r.id)))
-        self.version = _version(rule_files)
+        self.version: str = _version(rule_files)
         self._matcher = Matcher(self.rules)
         self._sanitiser = Sanitiser()
 

@@ -31,7 +31,7 @@ _EPILOGUE: Final = examples(
     "kandev-routing explain frontier          who would be taken now, and why",
 )
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     name="kandev-routing",
     help="Get a prompt done by the first of an ordered list of agent profiles that can do it, and never twice.",
     epilog=_EPILOGUE,

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 EPILOGUE: Final = examples("kandev-routing calls --limit 10", "kandev-routing calls show utility:0193…")
 _DEFAULT_LIMIT: Final = 50
 
-app = typer.Typer(help="Show past calls.", epilog=EPILOGUE, invoke_without_command=True, rich_markup_mode=None)
+app: typer.Typer = typer.Typer(
+    help="Show past calls.", epilog=EPILOGUE, invoke_without_command=True, rich_markup_mode=None
+)
 
 
 @app.callback()

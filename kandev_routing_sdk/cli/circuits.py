@@ -22,7 +22,7 @@ EPILOGUE: Final = examples(
     "kandev-routing circuits reset KEY       you know that it is healthy",
 )
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="Show and change the shared health of resources.",
     epilog=EPILOGUE,
     invoke_without_command=True,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 EPILOGUE: Final = examples("kandev-routing db status", "kandev-routing db upgrade")
 EXIT_PENDING: Final = 1
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="Look at the state database's schema, and bring it up to date.",
     epilog=EPILOGUE,
     no_args_is_help=True,

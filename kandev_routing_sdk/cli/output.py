@@ -43,7 +43,7 @@ class Interrupted(SystemExit):
 
     def __init__(self, number: int) -> None:
         super().__init__(128 + number)
-        self.exit_code = 128 + number
+        self.exit_code: int = 128 + number
 
 
 # Text ------------------------------------------------------------------------------------------------------------------------

@@ -39,7 +39,7 @@ EPILOGUE: Final = examples(
 _DEFAULT_LIMIT: Final = 50
 _PAGE: Final = 500
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="Begin, show, go on with and end sessions.",
     epilog=EPILOGUE,
     invoke_without_command=True,

@@ -29,7 +29,7 @@ class Marks:
 
     def __init__(self, engine: Engine, record: AttemptRecord) -> None:
         self._store = engine.store
-        self.record = record
+        self.record: AttemptRecord = record
 
     async def on_spawn(self, process_group: int, started_at: datetime) -> None:
         """Remember the process group, so that a taker-over can reap it."""

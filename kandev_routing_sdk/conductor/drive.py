@@ -85,8 +85,8 @@ class Drive:
         self._chooser = Chooser(engine, work, tell, self._ledger, self.reports)
         self._recovery = Recovery(engine, self._ledger, self._chooser)
         self._requests = Requests(engine, self._ledger, self._chooser, self._recovery)
-        self.text = ""
-        self.has_answer = False
+        self.text: str = ""
+        self.has_answer: bool = False
         """Whether ``text`` is a whole answer, written down or not."""
         self.stop_reason: str | None = None
 

@@ -39,7 +39,7 @@ class Ledger:
 
     def __init__(self, engine: Engine, tell: Tell, owner_id: str | None = None) -> None:
         self._engine = engine
-        self.owner_id = owner_id or engine.new_owner()
+        self.owner_id: str = owner_id or engine.new_owner()
         """Whose the route is while it is driven here."""
         self._tell = tell
         self._route: Route | None = None

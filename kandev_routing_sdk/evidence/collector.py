@@ -144,7 +144,7 @@ class SignalCollector:
         """The newest of the others, in order."""
         self._causes: dict[object, int] = {}
         self._count = 0
-        self.dropped = 0
+        self.dropped: int = 0
         """Signals, or pieces of one, that did not fit."""
 
     def add(self, signal: Signal, torn: Torn = WHOLE) -> None:

@@ -106,10 +106,10 @@ class TurnRecord:
         self._ledger = EffectLedger()
         self._collector = SignalCollector(cleaner, decides)
         self._told = _Told()
-        self.phase = Phase.PROCESS_START
+        self.phase: Phase = Phase.PROCESS_START
         self.torn: Torn = WHOLE
         """Of which line what is read now is a part; the feed says so."""
-        self.over = False
+        self.over: bool = False
         """Whether the agent has to be ended, for it will not end the turn by itself."""
 
     # What came back -----------------------------------------------------------------------------------------------------

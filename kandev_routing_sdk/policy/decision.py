@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Self
+from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -75,7 +75,7 @@ class HealthMark(StrEnum):
 class RouteHealth(BaseModel):
     """What is to be recorded of an Office route. The caller knows which provider, tier and model it launched."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     mark: HealthMark
     scope: RouteScope
@@ -94,7 +94,7 @@ class RouteHealth(BaseModel):
 class Decision(BaseModel):
     """What follows a failure (R-POL-6). Stored as JSON beside the attempt it judges."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     kind: DecisionKind
     context: Context = Context.DYNAMIC

@@ -30,7 +30,7 @@ _Flag = Annotated[bool, Field(strict=True)]
 class Section(BaseModel):
     """A part of a policy that can be off. Off stores zeros, so that equal behaviour is an equal document (R-POL-2)."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     bounds: ClassVar[Mapping[str, tuple[int, int]]]
     """Field → least and greatest value while the section is on."""
@@ -76,7 +76,7 @@ class WaitPolicy(Section):
 class ClassPolicy(BaseModel):
     """The policy for one class of failures. The default is to skip to the next candidate at once."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     retry: RetryPolicy = RetryPolicy()
     wait_for_reset: WaitPolicy = WaitPolicy()
@@ -86,7 +86,7 @@ class ClassPolicy(BaseModel):
 class PolicyDocument(BaseModel):
     """One candidate's policy, complete over both classes that may act automatically."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     version: Literal[1] = POLICY_VERSION
     transient: ClassPolicy = ClassPolicy()

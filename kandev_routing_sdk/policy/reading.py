@@ -86,7 +86,8 @@ class Table:
         keys: Collection[str],
         hints: Mapping[str, str] | None = None,
     ) -> None:
-        self._value, self.path, self._problems = value, path, problems
+        self._value, self._problems = value, problems
+        self.path: str = path
         for key in value:
             if key not in keys:
                 way_out = (hints or {}).get(key)

@@ -80,9 +80,9 @@ class Child:
         self._limits = limits
         self.failure: BaseException | None = None
         """What a line handler raised; the process is then ended."""
-        self.flooded = False
+        self.flooded: bool = False
         """Whether it said more than the total bound."""
-        self.interrupted_drain = False
+        self.interrupted_drain: bool = False
         """Whether a pipe was still open when reading stopped: something may have been said unheard."""
         self._total = 0
         self._outbox: deque[bytes] = deque()

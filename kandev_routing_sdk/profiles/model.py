@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
 
@@ -25,8 +25,10 @@ Version = Annotated[int, Field(ge=1)]
 
 
 class _Frozen(BaseModel):
+    """Never changes; an error never repeats its input, which may hold a secret."""
+
     # A validation message must never repeat an environment value.
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
 
 class SecretRef(_Frozen):
@@ -36,6 +38,8 @@ class SecretRef(_Frozen):
 
 
 class _Profile(_Frozen):
+    """What every profile has."""
+
     id: ProfileId
     name: str
     """The only capability label there is (R-PRO-4)."""

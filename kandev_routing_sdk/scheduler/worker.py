@@ -85,8 +85,8 @@ class Worker:
         self._patient_until = 0.0
         self._caught_up = False
         self._failed: StoreError | None = None
-        self.report = report or WorkerReport()
-        self.stop = stop or anyio.Event()
+        self.report: WorkerReport = report or WorkerReport()
+        self.stop: anyio.Event = stop or anyio.Event()
 
     async def run(self) -> WorkerReport:
         """Work until ``stop`` is set (or there is nothing to do, if that was wanted).

@@ -12,8 +12,8 @@ from kandev_routing_sdk.spec.adapter import AgentAdapter
 GROUP: Final = "kandev_routing_sdk"
 """Entry point group and pluggy project name."""
 
-hookspec = pluggy.HookspecMarker(GROUP)
-hookimpl = pluggy.HookimplMarker(GROUP)
+hookspec: Final[pluggy.HookspecMarker] = pluggy.HookspecMarker(GROUP)
+hookimpl: Final[pluggy.HookimplMarker] = pluggy.HookimplMarker(GROUP)
 """Marks a plugin's implementation of a hook."""
 
 

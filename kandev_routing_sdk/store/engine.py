@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Final, Generic, Protocol, TypeVar
 
+import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from kandev_routing_sdk.errors import PreconditionFailed, StoreError, StoreReadOnly, StoreUnavailable
@@ -85,10 +86,14 @@ class Database:
     """
 
     def __init__(self, url: str, *, read_only: bool, timeout_s: float, clock: BlockingClock) -> None:
-        self.read_only, self._timeout_s, self._clock = read_only, timeout_s, clock
+        self.read_only: bool = read_only
+        self._timeout_s, self._clock = timeout_s, clock
         self._reached = self._closed = False
         place = open_place(url, read_only=read_only, timeout_s=timeout_s)
-        self.engine, self.label, self._file, self.missing = place
+        self.engine: sa.Engine = place.engine
+        self.label: str = place.label
+        self.missing: bool = place.missing
+        self._file = place.file
         self._folder = None if self._file is None else self._file.parent
         self._connections = self._connected()
 

@@ -29,7 +29,8 @@ class Again(Exception):
 
     def __init__(self, error: StoreError, retry: Retry = Retry.SOON) -> None:
         super().__init__(error, retry)
-        self.error, self.retry = error, retry
+        self.error: StoreError = error
+        self.retry: Retry = retry
 
 
 _WRITE_HINT: Final = "make it writable, or choose another place with `url` under [store] in the configuration"

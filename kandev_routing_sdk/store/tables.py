@@ -26,7 +26,7 @@ from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
 
 VERSION_TABLE: Final = "kr_version"
-METADATA: Final = MetaData()
+METADATA: Final[MetaData] = MetaData()
 
 IdText: Final[Any] = String().with_variant(String(collation="C"), "postgresql")
 Micros: Final[Any] = BigInteger()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import sqlalchemy as sa
 from sqlalchemy.sql.base import Executable
@@ -27,7 +27,7 @@ class PerDialect(NamedTuple):
     postgresql: Executable
 
 
-Statement = Executable | PerDialect
+Statement: TypeAlias = Executable | PerDialect
 
 _BEGIN: Final = PerDialect(sqlite=sa.text("BEGIN IMMEDIATE"), postgresql=sa.text("BEGIN"))
 
@@ -42,7 +42,7 @@ class Compiled:
             statement = statement.sqlite if dialect.name == "sqlite" else statement.postgresql
         compiled: Any = statement.compile(dialect=dialect)  # type: ignore[attr-defined]
         # psycopg remembers how it reads a statement only if that is bytes
-        self.sql = str(compiled) if dialect.name == "sqlite" else str(compiled).encode()
+        self.sql: str | bytes = str(compiled) if dialect.name == "sqlite" else str(compiled).encode()
         order: Sequence[str] = compiled.positiontup  # each engine was made with placeholders by position
         # itemgetter gives a tuple for two names or more only
         self._in_order = itemgetter(*order) if len(order) > 1 else lambda values: tuple(values[name] for name in order)
@@ -59,6 +59,7 @@ class Transaction:
     """Runs statements on one connection, one transaction after the other."""
 
     __slots__ = ("_compiled", "_cursor", "_dialect", "_engine", "connection")
+    connection: PoolProxiedConnection
 
     def __init__(
         self, engine: sa.Engine, connection: PoolProxiedConnection, compiled: dict[Statement, Compiled]

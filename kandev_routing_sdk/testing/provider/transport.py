@@ -41,7 +41,7 @@ class LoopbackServer(ThreadingHTTPServer):
 
     def __init__(self, exchange: Exchange, port: int) -> None:
         self.exchange = exchange
-        self.closing = threading.Event()
+        self.closing: threading.Event = threading.Event()
         self.faults: list[BaseException] = []
         self._guard = threading.Lock()
         self._open: set[socket.socket] = set()

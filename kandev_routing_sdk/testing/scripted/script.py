@@ -27,7 +27,7 @@ class Script:
         text = path.read_text("utf-8")
         self._data: dict[str, Any] = tomllib.loads(text) if path.suffix == ".toml" else json.loads(text)
         self._log = Path(self._data.get("log", path.with_suffix(".log.jsonl")))
-        self.effects = Path(self._data.get("effects", path.with_suffix(".effects.txt")))
+        self.effects: Path = Path(self._data.get("effects", path.with_suffix(".effects.txt")))
 
     def steps(self, moment: str) -> list[Step]:
         """Return the steps of ``start``, ``initialize``, ``authenticate``, ``session``, ``load`` or ``set``."""

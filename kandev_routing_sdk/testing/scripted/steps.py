@@ -54,7 +54,8 @@ class Over(Exception):
 
     def __init__(self, result: dict[str, Any] | None = None, error: dict[str, Any] | None = None) -> None:
         super().__init__(result, error)
-        self.result, self.error = result, error
+        self.result: dict[str, Any] | None = result
+        self.error: dict[str, Any] | None = error
 
 
 class Performer:
