@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from kandev_routing_sdk.catalogue.classification import Classification
     from kandev_routing_sdk.door import explain, route_once, route_once_async
-    from kandev_routing_sdk.errors import RoutingError
+    from kandev_routing_sdk.errors import NotPermitted, RoutingError
     from kandev_routing_sdk.evidence.model import Evidence, Signal
     from kandev_routing_sdk.policy import Decision
+    from kandev_routing_sdk.ports import Authorise, Operation
+    from kandev_routing_sdk.resolver import Resolution
     from kandev_routing_sdk.results import (
         AgentSaid,
         AnswerUnrecorded,
@@ -47,9 +49,11 @@ if TYPE_CHECKING:
 _HOMES = (
     ("catalogue.classification", ("Classification",)),
     ("door", ("explain", "route_once", "route_once_async")),
-    ("errors", ("RoutingError",)),
+    ("errors", ("NotPermitted", "RoutingError")),
     ("evidence.model", ("Evidence", "Signal")),
     ("policy", ("Decision",)),
+    ("ports", ("Authorise", "Operation")),
+    ("resolver", ("Resolution",)),
     (
         "results",
         (
@@ -89,6 +93,7 @@ __all__ = [
     "AttemptEnded",
     "AttemptReport",
     "AttemptStarted",
+    "Authorise",
     "CallActionRequired",
     "CallCancelled",
     "CallEnded",
@@ -106,8 +111,11 @@ __all__ = [
     "ErrorClass",
     "Evidence",
     "Explanation",
+    "NotPermitted",
+    "Operation",
     "Progress",
     "Rejected",
+    "Resolution",
     "Router",
     "RoutingError",
     "Sessions",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Protocol
 
 from pydantic import JsonValue
@@ -45,6 +46,7 @@ __all__ = [
     "Admit",
     "AttemptQuery",
     "AttemptRecord",
+    "Authorise",
     "CallRecord",
     "CircuitChange",
     "CircuitFailed",
@@ -58,6 +60,7 @@ __all__ = [
     "DecisionSort",
     "Downstream",
     "Interrupted",
+    "Operation",
     "PastAttempt",
     "ProfileSource",
     "Ready",
@@ -65,6 +68,7 @@ __all__ = [
     "SelectionRecord",
     "Store",
     "Wait",
+    "allow",
 ]
 
 
@@ -211,6 +215,43 @@ class SecretResolver(Protocol):
     def resolve(self, reference: str) -> str:
         """Return the value; raises :class:`~kandev_routing_sdk.errors.SecretUnavailable`, naming the reference only."""
         ...
+
+
+class Operation(StrEnum):
+    """What a host's :class:`Authorise` is asked about; the list is closed. The subject is named behind each."""
+
+    SESSION_START = "session.start"
+    """A logical profile's id."""
+    SESSION_PROMPT = "session.prompt"
+    """A session's id; so for the two that follow."""
+    SESSION_ACT = "session.act"
+    SESSION_STOP = "session.stop"
+    CALL = "call.run"
+    """A logical profile's id."""
+    PROFILE_WRITE = "profile.write"
+    """A profile's id: created, changed, disabled or removed."""
+    CIRCUIT_RESET = "circuit.reset"
+    """A circuit's key."""
+    CIRCUIT_RETRY = "circuit.retry"
+    """A circuit's key."""
+    CREDENTIALS_CHANGED = "credentials.changed"
+    """The profiles' ids, with spaces between them; ``*`` for all."""
+
+
+class Authorise(Protocol):
+    """Lets what somebody asked for happen, or raises to refuse it, best a :class:`~kandev_routing_sdk.errors.NotPermitted`.
+
+    Asked before anything is written or started for it, on the calling task or thread: a host's context variables say who asks. It
+    must not block. What it raises reaches the caller as it is.
+    """
+
+    def __call__(self, action: str, subject: str, /) -> None:
+        """Return, or raise. ``action`` is an :class:`Operation`."""
+        ...
+
+
+def allow(_action: str, _subject: str, /) -> None:
+    """Let everything happen."""
 
 
 @dataclass(frozen=True, slots=True)

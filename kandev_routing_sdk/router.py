@@ -2,43 +2,43 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType, TracebackType
+from types import TracebackType
 from typing import Self
 
 import anyio
-from pydantic import SecretBytes
 
 from kandev_routing_sdk.binding import InstallationKey
 from kandev_routing_sdk.catalogue.classify import Catalogue
-from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_sources
 from kandev_routing_sdk.circuits import Circuit, make_due, reset
-from kandev_routing_sdk.clock import Clock, IdSource, SystemClock, SystemIds
-from kandev_routing_sdk.conductor import Engine, Tell, survey
+from kandev_routing_sdk.clock import Clock, IdSource
+from kandev_routing_sdk.conductor import Engine, Tell, in_thread, survey
 from kandev_routing_sdk.errors import UsageError
 from kandev_routing_sdk.events import EventRecord
-from kandev_routing_sdk.plugins import BrokenPlugin, Registry, load_registry
-from kandev_routing_sdk.ports import AttemptRecord, CallRecord, ProfileSource, SecretResolver, Store
+from kandev_routing_sdk.opening import Opening, Parts, folder_of, in_event_loop
+from kandev_routing_sdk.plugins import Registry
+from kandev_routing_sdk.ports import (
+    AttemptRecord,
+    Authorise,
+    CallRecord,
+    Operation,
+    ProfileSource,
+    SecretResolver,
+    Store,
+)
 from kandev_routing_sdk.profiles import Candidate
-from kandev_routing_sdk.resolver import resolve
+from kandev_routing_sdk.resolver import Resolution, resolve
 from kandev_routing_sdk.results import CallResult, Explanation, Progress
 from kandev_routing_sdk.route.model import Round
 from kandev_routing_sdk.route.select import select
 from kandev_routing_sdk.scheduler import Worker, WorkerOptions, WorkerReport
 from kandev_routing_sdk.sessions import Sessions
-from kandev_routing_sdk.settings import EnvironmentSecrets, Settings, load_settings, working_directory
+from kandev_routing_sdk.settings import Settings
 from kandev_routing_sdk.spec.adapter import AgentAdapter
-from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.types import ProfileKind
-from kandev_routing_sdk.utility import CallRequest, end_orphans, run_call
-
-_SHIPPED = ("kandev_routing_sdk", "kandev_routing_claude", "kandev_routing_codex", "kandev_routing_opencode")
-"""Packages whose rules this project's own tests verify; all others are verified when they are loaded (R-CLS-4)."""
+from kandev_routing_sdk.utility import CallRequest, run_call
 
 
 class Router:
@@ -47,14 +47,14 @@ class Router:
     Make one with :meth:`open`.
     """
 
-    def __init__(self, engine: Engine, settings: Settings, *, read_only: bool) -> None:
-        self._engine = engine
-        self.settings = settings
+    def __init__(self, opening: Opening, *, read_only: bool) -> None:
+        self._opening = opening
         self.read_only = read_only
 
     @classmethod
     def open(  # noqa: PLR0913  # the composition root: each one replaces a default part
         cls,
+        url: str | None = None,
         settings: Settings | None = None,
         *,
         profiles: ProfileSource | None = None,
@@ -65,15 +65,21 @@ class Router:
         store: Store | None = None,
         key: InstallationKey | None = None,
         catalogue: Catalogue | None = None,
+        authorise: Authorise | None = None,
         clock: Clock | None = None,
         ids: IdSource | None = None,
         scope: str | None = None,
+        dynamic_agent_routing: bool | None = None,
         read_only: bool = False,
         migrate: bool = True,
     ) -> Self:
         """Open the store (migrating it unless told not to) and load adapters and rules.
 
+        Use it as ``with`` in scripts and as ``async with`` in hosts. On a thread with a running event loop nothing is opened before
+        ``async with`` (which does it in a thread), or before the router is first used.
+
         Args:
+            url: the durable state; replaces the settings' URL. With it and without ``settings`` no file is looked for.
             settings: default: the configuration file and the environment, see :func:`~kandev_routing_sdk.load_settings`.
             profiles: a host's own profiles, instead of the file's (R-PRO-1).
             adapters: the host's own adapters; they replace installed ones of the same family.
@@ -83,9 +89,11 @@ class Router:
             store: a store to use instead of the settings' URL.
             key: the host's own installation key (R-CIR-3).
             catalogue: rules that were loaded already, instead of the neutral ones and the adapters'.
+            authorise: asked before every write, and raises to refuse it; default: all may be done.
             clock: where time comes from.
             ids: where ids and jitter come from.
             scope: the host's availability scope (R-PRO-3).
+            dynamic_agent_routing: the feature flag, instead of the settings' (R-RES-4).
             read_only: write nothing, not even migrations: for ``explain`` and ``guard``.
             migrate: False refuses an older schema instead of upgrading it.
 
@@ -93,35 +101,41 @@ class Router:
             ConfigError: the configuration, or a rule file of ``adapters``, cannot be used.
             StoreError: the store cannot be opened, or is of a newer version.
         """
-        environ = dict(os.environ) if environ is None else environ
-        settings = settings or load_settings(environ=environ, cwd=_folder(None))
-        if catalogue is None:
-            registry, catalogue = load_rules(adapters, plugins=plugins)
-        else:
-            registry = load_registry(adapters, entry_points_too=plugins)
-        clock, ids = clock or SystemClock(), ids or SystemIds()
-        namespace = _executor_namespace()
-        opened = store or open_store(settings.store_url, migrate=migrate, read_only=read_only)
-        engine = Engine(
-            store=opened,
-            registry=registry,
-            profiles=profiles or settings,
-            secrets=secrets or EnvironmentSecrets(environ),
+        parts = Parts(
+            url=url,
+            settings=settings,
+            profiles=profiles,
+            adapters=adapters,
+            plugins=plugins,
+            secrets=secrets,
+            environ=environ,
+            store=store,
+            key=key,
             catalogue=catalogue,
+            authorise=authorise,
             clock=clock,
             ids=ids,
-            key=key or opened.installation_key(_fresh_key(ids)),
-            owner_id=f"{namespace}/{ids.new('owner:')}",
-            executor_namespace=namespace,
-            environ=environ,
-            dynamic_enabled=settings.dynamic_agent_routing,
-            host_scope=scope,
+            scope=scope,
+            dynamic_agent_routing=dynamic_agent_routing,
+            read_only=read_only,
+            migrate=migrate,
         )
-        if not read_only:
-            end_orphans(opened.interrupt_calls(now=clock.now()).attempts)
-        return cls(engine, settings, read_only=read_only)
+        opening = Opening(parts.open)
+        if not in_event_loop():
+            opening.opened()
+        return cls(opening, read_only=read_only)
+
+    @property
+    def _engine(self) -> Engine:
+        return self._opening.opened().engine
+
+    @property
+    def settings(self) -> Settings:
+        """What it was opened with."""
+        return self._opening.opened().settings
 
     def __enter__(self) -> Self:
+        self._opening.opened()
         return self
 
     def __exit__(
@@ -129,9 +143,24 @@ class Router:
     ) -> None:
         self.close()
 
+    async def __aenter__(self) -> Self:
+        await in_thread(self._opening.opened)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with anyio.CancelScope(shield=True):  # whoever is cancelled leaves nothing open either
+            await self.aclose()
+
     def close(self) -> None:
         """Give back the store's connections. Calls that still run fail with a store error."""
-        self._engine.store.close()
+        if self._opening.is_done:
+            self._engine.store.close()
+
+    async def aclose(self) -> None:
+        """:meth:`close` for async code: nothing blocks the event loop."""
+        await in_thread(self.close)
 
     # Calls ----------------------------------------------------------------------------------------------------------------
 
@@ -182,7 +211,8 @@ class Router:
         """
         if self.read_only:
             raise UsageError("this router was opened with read_only=True and can route nothing; open one without it")
-        folder = _folder(cwd)
+        folder = folder_of(cwd)
+        self._engine.authorise(Operation.CALL, profile_id)
         return await run_call(self._engine, CallRequest(profile_id, prompt, folder, timeout, on_progress, cancel))
 
     def calls(self, *, limit: int = 50) -> list[CallRecord]:
@@ -246,21 +276,31 @@ class Router:
         ``profile_ids``: whose; default all. Returns the keys that are due now; a worker takes up the sessions that wait for them.
         """
         engine = self._engine
+        engine.authorise(Operation.CREDENTIALS_CHANGED, "*" if profile_ids is None else " ".join(profile_ids))
         wanted = tuple(engine.profiles.all()) if profile_ids is None else tuple(profile_ids)
-        found = survey(engine, [Candidate(profile_id=i) for i in wanted], _folder(None))
+        found = survey(engine, [Candidate(profile_id=i) for i in wanted], folder_of(None))
         mine = {key.key for key in found.keys}
         due = [c.key.key for c in self.circuits() if c.action_required and c.key.key in mine]
         for key in due:
-            self.retry_circuit(key)
+            self._change_circuit(key, due=True)
         return due
 
     # Decisions and health ---------------------------------------------------------------------------------------------------
+
+    def resolve(self, profile_id: str) -> Resolution:
+        """Return what stands behind a profile id now: its kind and its candidates in order, with their policies (R-RES-1).
+
+        Raises :class:`~kandev_routing_sdk.errors.ProfileNotFound`; where it may not be used
+        :class:`~kandev_routing_sdk.errors.ProfileUnusable` or :class:`~kandev_routing_sdk.errors.DynamicRoutingDisabled`.
+        """
+        engine = self._engine
+        return resolve(engine.profiles, profile_id, dynamic_enabled=engine.dynamic_enabled, scope=engine.host_scope)
 
     def explain(self, profile_id: str, *, cwd: str | Path | None = None) -> Explanation:
         """Return the selection walk as it would be made now, with a reason for every candidate; changes nothing (R-ENG-3)."""
         engine = self._engine
         resolution = resolve(engine.profiles, profile_id, dynamic_enabled=True, scope=engine.host_scope)
-        found = survey(engine, resolution.candidates, _folder(cwd))
+        found = survey(engine, resolution.candidates, folder_of(cwd))
         # as a call would: health does not keep a concrete profile from being asked (R-CIR-8)
         health = engine.store.circuit_view(found.keys) if resolution.kind is ProfileKind.DYNAMIC else {}
         selection = select(found.views, health, round=Round(), now=engine.clock.now())
@@ -281,10 +321,12 @@ class Router:
 
     def reset_circuit(self, key: str) -> Circuit:
         """Close a circuit because a person knows better. Raises :class:`~kandev_routing_sdk.errors.UsageError` if there is none."""
+        self._engine.authorise(Operation.CIRCUIT_RESET, key)
         return self._change_circuit(key, due=False)
 
     def retry_circuit(self, key: str) -> Circuit:
         """Let the next call probe an action-required circuit; it is not closed unseen (R-CIR-7)."""
+        self._engine.authorise(Operation.CIRCUIT_RETRY, key)
         return self._change_circuit(key, due=True)
 
     def _change_circuit(self, key: str, *, due: bool) -> Circuit:
@@ -309,53 +351,3 @@ class Router:
 
 def _nobody_listens(session_id: str, progress: Progress) -> None:
     """Take what is told."""
-
-
-def _folder(cwd: str | Path | None) -> Path:
-    return working_directory() if cwd is None else Path(cwd)
-
-
-def load_rules(
-    adapters: Sequence[AgentAdapter] = (), *, plugins: bool = True, extra: Sequence[RuleSource] = ()
-) -> tuple[Registry, Catalogue]:
-    """Return the adapters and the neutral rules with all of theirs, without opening a store.
-
-    ``extra``: more rules, to be tried; with them, every fixture is verified, so that they break no other rule unseen.
-
-    An installed plugin whose rules may not load is reported as broken, and only its family is missing (R-PLG-2); for the host's own
-    ``adapters`` that is a :class:`~kandev_routing_sdk.errors.CatalogueError`.
-    """
-    registry = load_registry(adapters, entry_points_too=plugins)
-    sound, broken = dict(registry.adapters), list(registry.broken)
-    sources = [*neutral_sources()]
-    for family, adapter in sorted(registry.adapters.items(), key=lambda item: (not _is_shipped(item[1]), item[0])):
-        try:
-            own = [RuleSource(name=text.name, text=text.text) for text in adapter.rules()]
-            if own and not _is_shipped(adapter):
-                Catalogue.load([*sources, *own], verify=True)
-        except Exception as problem:  # a third party's code: whatever it raises, only its family is lost
-            if adapter in adapters or _is_shipped(adapter):
-                raise
-            del sound[family]
-            broken.append(BrokenPlugin.of(family, problem))
-            continue
-        sources += own
-    return Registry(MappingProxyType(sound), tuple(broken)), Catalogue.load([*sources, *extra], verify=bool(extra))
-
-
-def _is_shipped(adapter: AgentAdapter) -> bool:
-    return type(adapter).__module__.partition(".")[0] in _SHIPPED
-
-
-def _fresh_key(ids: IdSource) -> InstallationKey:
-    return InstallationKey(1, SecretBytes(hashlib.sha256(ids.token().encode()).digest()))
-
-
-def _executor_namespace() -> str:
-    """Where paths, variables and the network mean what they mean here: this machine and this user, as an opaque word."""
-    try:
-        machine = Path("/etc/machine-id").read_text("ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        machine = ""
-    words = f"{machine or socket.gethostname()}/{os.getuid()}"
-    return f"local-{hashlib.sha256(words.encode()).hexdigest()[:16]}"

@@ -17,7 +17,7 @@ from types import ModuleType
 
 import pytest
 
-from kandev_routing_sdk import router
+from kandev_routing_sdk import opening
 
 ROOT = Path(__file__).parents[1]
 DISTRIBUTIONS = {
@@ -159,7 +159,7 @@ def test_every_adapter_of_this_repository_is_where_an_adapter_has_to_be() -> Non
         tools["importlinter"]["root_packages"],
         contracts["cycles"]["ancestors"],
         tools["coverage"]["run"]["source_pkgs"],
-        router._SHIPPED,
+        opening._SHIPPED,
     ):
         assert ["kandev_routing_sdk", *packages] == sorted(listed, key=lambda name: (name != PACKAGES[0], name))
     assert packages == sorted(contracts["adapters"]["source_modules"])

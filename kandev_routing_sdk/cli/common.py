@@ -35,7 +35,7 @@ class Globals:
         """Open a router; see :meth:`~kandev_routing_sdk.router.Router.open` for what it raises."""
         from kandev_routing_sdk.router import Router
 
-        return Router.open(self.settings(required=required), read_only=read_only)
+        return Router.open(settings=self.settings(required=required), read_only=read_only)
 
 
 def globals_of(context: typer.Context) -> Globals:

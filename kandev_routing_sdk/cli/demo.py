@@ -84,7 +84,7 @@ def _stage(folder: Path) -> Callable[[], Router]:
     )
     profiles = _profiles(fable.profile(), sol.profile())
     settings = Settings(store_url=f"sqlite:///{folder / 'routing.db'}", dynamic_agent_routing=True, profiles=profiles)
-    return lambda: Router.open(settings, adapters=[ScriptedAdapter()], plugins=False, environ=dict(os.environ))
+    return lambda: Router.open(settings=settings, adapters=[ScriptedAdapter()], plugins=False, environ=dict(os.environ))
 
 
 def _profiles(fable: dict[str, Any], sol: dict[str, Any]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def doctor(
 
 
 def _examine(options: Globals, *, versions: bool) -> Iterator[Finding]:
-    from kandev_routing_sdk.router import load_rules
+    from kandev_routing_sdk.opening import load_rules
 
     yield _python()
     settings: Settings | None = None

@@ -72,7 +72,7 @@ def move(settings: Settings, session_id: str | None, step: Move, form: Form) -> 
     ``session_id``: None for a session that the move begins.
     """
     listener = _Listener(settings, form)
-    open_router = partial(Router.open, settings)
+    open_router = partial(Router.open, settings=settings)
     try:
         done = on_router(open_router, lambda router: step(router, listener))
     except PreconditionFailed as refused:
@@ -92,7 +92,7 @@ def move(settings: Settings, session_id: str | None, step: Move, form: Form) -> 
 
 
 def _stored(settings: Settings, session_id: str) -> Snapshot:
-    with Router.open(settings, read_only=True) as router:
+    with Router.open(settings=settings, read_only=True) as router:
         return router.sessions.snapshot(session_id)
 
 

@@ -32,7 +32,7 @@ def load_catalogue(files: Sequence[str]) -> Catalogue:
     Raises:
         CatalogueError: a file cannot be read or may not load, as if an adapter had brought it (R-CLS-4).
     """
-    from kandev_routing_sdk.router import load_rules
+    from kandev_routing_sdk.opening import load_rules
 
     registry, catalogue = load_rules(extra=[_source(file) for file in files])
     for plugin in registry.broken:

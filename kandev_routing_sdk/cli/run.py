@@ -86,7 +86,7 @@ def _run(
 
     names = {i: p.name for i, p in settings.profiles.items()}
     narrator = Narrator(silent if quiet else note, names, SystemClock().now)
-    ended = call(partial(Router.open, settings), Order(profile, prompt, cwd, timeout), narrator)
+    ended = call(partial(Router.open, settings=settings), Order(profile, prompt, cwd, timeout), narrator)
     if as_json:
         print_json(result_document(ended.result, ended.exit_code))
     elif ended.failure is None:

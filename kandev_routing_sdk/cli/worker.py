@@ -86,7 +86,7 @@ def _work(settings: Settings, options: WorkerOptions, *, as_json: bool, quiet: b
             report=report,
         )
 
-    done = on_router(partial(Router.open, settings), run, heard)
+    done = on_router(partial(Router.open, settings=settings), run, heard)
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION, "worker": asdict(report), "exit_code": done.exit_code})
     else:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kandev_routing_sdk.conductor import Engine, Tell, in_thread
 from kandev_routing_sdk.errors import UsageError
+from kandev_routing_sdk.ports import Operation
 from kandev_routing_sdk.records import AttemptRecord, DecisionRecord
 from kandev_routing_sdk.route.model import State
 from kandev_routing_sdk.route.snapshot import Snapshot, snapshot_of
@@ -85,7 +86,7 @@ class Sessions:
             UsageError: no such profile or folder, or an empty message.
             RoutingError: another child when the profile may not be used, or the store refuses.
         """
-        self._writable()
+        self._may(Operation.SESSION_START, profile_id)
         route = await begin_session(self._engine, Order(profile_id, text, Path(cwd)), here=here)
         if here:
             route = await go_on(self._engine, route, on_progress or silent)
@@ -101,7 +102,7 @@ class Sessions:
             TurnInProgress: a turn is on its way.
             DynamicRoutingDisabled: the feature flag is off.
         """
-        self._writable()
+        self._may(Operation.SESSION_PROMPT, session_id)
         drive = await prompt(self._engine, session_id, text, on_progress or silent)
         await (keep_going(drive) if here else drive.hand_on())
         return await in_thread(self.snapshot, session_id)
@@ -134,7 +135,7 @@ class Sessions:
             IllegalTransition: nothing like that can be done where the session is.
             NotAdmitted: somebody else is finding out whether the resource is back.
         """
-        self._writable()
+        self._may(Operation.SESSION_ACT, session_id)
         known = [a.value for a in Action]
         if action not in known:
             raise UsageError(f"there is no action {action!r}; actions are {', '.join(known)}")
@@ -152,10 +153,12 @@ class Sessions:
 
     async def stop(self, session_id: str) -> Snapshot:
         """Stop a session from any state: cancels its turn, ends its agent, charges nothing. Idempotent (R-ENG-7)."""
-        self._writable()
+        self._may(Operation.SESSION_STOP, session_id)
         await stop_session(self._engine, session_id, silent)
         return await in_thread(self.snapshot, session_id)
 
-    def _writable(self) -> None:
+    def _may(self, operation: Operation, subject: str) -> None:
+        """Raise what the host's authorisation raises, before anything happens."""
         if self._read_only:
             raise UsageError("this router was opened with read_only=True and can change nothing; open one without it")
+        self._engine.authorise(operation, subject)

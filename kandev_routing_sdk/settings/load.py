@@ -134,6 +134,20 @@ def load_settings(
     return Settings(url, dynamic, MappingProxyType(profiles), path, MappingProxyType(provenance))
 
 
+def settings_for(url: str, *, environ: Mapping[str, str]) -> Settings:
+    """Return settings of a store's URL alone, without any file; the feature flag is the environment's.
+
+    Raises :class:`~kandev_routing_sdk.errors.ConfigInvalid` when one of them is wrong.
+    """
+    problems: list[Problem] = []
+    provenance: dict[str, str] = {}
+    store_url, _, wrong = _store_url(url, {}, None, "no file")
+    dynamic = _dynamic(environ, {}, "no file", provenance, problems)
+    if problems := [*(Problem("url", problem.message, problem.code) for problem in wrong), *problems]:
+        raise ConfigInvalid("the arguments", problems)
+    return Settings(store_url, dynamic, provenance=MappingProxyType(provenance | {STORE_URL.name: "argument url"}))
+
+
 def _read(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text("utf-8"))

@@ -9,7 +9,7 @@ import typer.main
 
 from kandev_routing_sdk.cli import main
 from kandev_routing_sdk.cli.app import app
-from kandev_routing_sdk.router import load_rules
+from kandev_routing_sdk.opening import load_rules
 from tests.cli._world import Ran, World
 
 
@@ -28,7 +28,7 @@ def made_once() -> tuple[object, object]:
 def quick(made_once: tuple[object, object], monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of many commands in one process: that costs each of them more than all the rest."""
     rules, command = made_once
-    monkeypatch.setattr("kandev_routing_sdk.router.load_rules", lambda *_, **__: rules)
+    monkeypatch.setattr("kandev_routing_sdk.opening.load_rules", lambda *_, **__: rules)
     monkeypatch.setattr("kandev_routing_sdk.cli.app.app", command)
 
 

@@ -13,7 +13,7 @@ import jsonschema
 import pytest
 
 from kandev_routing_sdk.catalogue.wire import result_schema
-from kandev_routing_sdk.router import load_rules
+from kandev_routing_sdk.opening import load_rules
 from tests.cli._world import Ran, World
 
 CORPUS = Path(__file__).parents[1] / "data" / "corpus-dev.jsonl"

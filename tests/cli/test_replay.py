@@ -23,8 +23,8 @@ import pytest
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.catalogue.wire import result_schema
 from kandev_routing_sdk.evidence.model import Effects, Evidence, Signal
+from kandev_routing_sdk.opening import load_rules
 from kandev_routing_sdk.ports import AttemptRecord
-from kandev_routing_sdk.router import load_rules
 from kandev_routing_sdk.testing import ScriptBuilder
 from kandev_routing_sdk.types import AttemptOutcome, Channel, Delivery, Phase
 from tests.adapters._replay import recording

@@ -94,7 +94,7 @@ def test_no_exception_and_no_event_holds_one(
     caplog.set_level("DEBUG")
     settings = load_settings(environ=leaky.environ(), cwd=leaky.folder)
     told: list[object] = []
-    with Router.open(settings, environ=leaky.environ({"ZQ_TOKEN": REFERENCE})) as router:
+    with Router.open(settings=settings, environ=leaky.environ({"ZQ_TOKEN": REFERENCE})) as router:
         with pytest.raises(CallFailed) as failed:
             router.route_once("frontier", "hi", on_progress=told.append, cwd=leaky.folder)
         events = router._engine.store.events()

@@ -15,7 +15,7 @@ from benchmarks import classify as benchmark
 from kandev_routing_sdk import policy
 from kandev_routing_sdk.catalogue.classify import automatic
 from kandev_routing_sdk.catalogue.wire import is_bare, parse_record
-from kandev_routing_sdk.router import load_rules
+from kandev_routing_sdk.opening import load_rules
 from tests.docs._pages import REFERENCE, ROOT, links, section, text_of
 
 

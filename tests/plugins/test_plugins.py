@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from kandev_routing_sdk.errors import CatalogueError, PluginError
+from kandev_routing_sdk.opening import load_rules
 from kandev_routing_sdk.plugins import load_registry
-from kandev_routing_sdk.router import load_rules
 from kandev_routing_sdk.spec import RuleText, Transport
 from kandev_routing_sdk.testing import ScriptedAdapter
 

@@ -41,7 +41,7 @@ def main() -> None:
     profiles, _ = parse_profiles(world["profiles"], families=None)
     settings = Settings(world["url"], dynamic_agent_routing=True, profiles=profiles)
     store: Any = CrashingStore(open_store(world["url"]), int(sys.argv[2]), sys.argv[3])
-    with Router.open(settings, adapters=[ScriptedAdapter()], plugins=False, store=store) as router:
+    with Router.open(settings=settings, adapters=[ScriptedAdapter()], plugins=False, store=store) as router:
         try:
             result = router.route_once("frontier", "do it", timeout=60, cwd=world["folder"])
         except CallFailed as failed:

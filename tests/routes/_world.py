@@ -66,7 +66,7 @@ class World:
         parts = {"adapters": [ScriptedAdapter()], "clock": self.clock, "plugins": False, **parts}
         if self.environ is not None:
             parts["environ"] = self.environ
-        with Router.open(self.settings, **parts) as router:
+        with Router.open(settings=self.settings, **parts) as router:
             yield router
 
     def call(self, prompt: str = "do it", profile: str = "frontier", **options: Any) -> CallResult:

@@ -60,7 +60,7 @@ def test_a_kill_at_any_write_repeats_nothing(tmp_path: Path, fatal: int, moment:
     assert all(count <= 1 for count in before.values())
 
     later = FakeClock(SystemClock().now() + timedelta(minutes=10))
-    with Router.open(world.settings, adapters=[ScriptedAdapter()], plugins=False, clock=later) as router:
+    with Router.open(settings=world.settings, adapters=[ScriptedAdapter()], plugins=False, clock=later) as router:
         finished = fatal == _WRITES or (fatal, moment) == (
             _WRITES - 1,
             "after",

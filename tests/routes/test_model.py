@@ -23,9 +23,9 @@ from kandev_routing_sdk import CallFailed, Router, Settings
 from kandev_routing_sdk.errors import StoreUnavailable
 from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.turn import TurnRecord
+from kandev_routing_sdk.opening import load_rules
 from kandev_routing_sdk.ports import Ready
 from kandev_routing_sdk.profiles import parse_profiles
-from kandev_routing_sdk.router import load_rules
 from kandev_routing_sdk.spec import LaunchPlan
 from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.testing import FakeClock, ScriptedAdapter
@@ -192,7 +192,7 @@ class Lives(RuleBasedStateMachine):
         parts: dict[str, Any] = {**PARTS, "clock": self.clock, "store": store}
         first = len(self.stage.sent)
         try:
-            with Router.open(self.settings, **parts) as router:
+            with Router.open(settings=self.settings, **parts) as router:
                 router.route_once(profile, "do it", timeout=3600, cwd=Path(self.folder.name))
         except CallFailed:
             pass
@@ -237,7 +237,7 @@ class Lives(RuleBasedStateMachine):
     @rule()
     def reset_by_hand(self) -> None:
         """A person closes the first circuit."""
-        with Router.open(self.settings, clock=self.clock, **PARTS) as router:
+        with Router.open(settings=self.settings, clock=self.clock, **PARTS) as router:
             circuits = router.circuits()
             if circuits:
                 router.reset_circuit(circuits[0].key.key)

@@ -88,7 +88,9 @@ def test_no_sink_of_a_host_holds_any_kind(
     caplog.set_level("DEBUG")
     told: list[object] = []
     sinks = Sinks(samples)
-    with Router.open(load_settings(environ=world.environ(), cwd=world.folder), environ=world.environ()) as router:
+    with Router.open(
+        settings=load_settings(environ=world.environ(), cwd=world.folder), environ=world.environ()
+    ) as router:
         with pytest.raises(CallFailed) as failed:
             router.route_once("frontier", "hi", on_progress=told.append, cwd=world.folder)
         raised, store = failed.value, router._engine.store

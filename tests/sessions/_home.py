@@ -11,9 +11,9 @@ import anyio
 from kandev_routing_sdk import Router
 from kandev_routing_sdk.circuits import Circuit
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
+from kandev_routing_sdk.opening import load_rules
 from kandev_routing_sdk.records import AttemptRecord
 from kandev_routing_sdk.route.snapshot import Snapshot
-from kandev_routing_sdk.router import load_rules
 from kandev_routing_sdk.scheduler import WorkerReport
 from kandev_routing_sdk.sessions.reading import snapshot
 from kandev_routing_sdk.spec import AgentAdapter
@@ -67,7 +67,7 @@ class Home(World):
                 "store": self.store,
                 **options,
             }
-            return await work(Router.open(self.settings, plugins=False, **parts))
+            return await work(Router.open(settings=self.settings, plugins=False, **parts))
 
         return anyio.run(main)
 

@@ -19,11 +19,11 @@ from kandev_routing_sdk.binding import InstallationKey
 from kandev_routing_sdk.circuits import Circuit
 from kandev_routing_sdk.conductor import Engine
 from kandev_routing_sdk.errors import RoutingError
+from kandev_routing_sdk.opening import Opened, Opening, load_rules
 from kandev_routing_sdk.plugins import load_registry
 from kandev_routing_sdk.profiles import Profile, parse_profiles
 from kandev_routing_sdk.records import AttemptRecord, Commit
 from kandev_routing_sdk.route.model import Route
-from kandev_routing_sdk.router import load_rules
 from kandev_routing_sdk.scheduler import Worker, WorkerOptions
 from kandev_routing_sdk.scheduler.keeper import Keeper
 from kandev_routing_sdk.settings import EnvironmentSecrets
@@ -185,7 +185,7 @@ class Process:
     def router(self) -> Router:
         """What the host holds."""
         settings = Settings("sqlite:///unused.db", dynamic_agent_routing=self.engine.dynamic_enabled, profiles={})
-        return Router(self.engine, settings, read_only=False)
+        return Router(Opening(lambda: Opened(self.engine, settings)), read_only=False)
 
 
 @dataclass

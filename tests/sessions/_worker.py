@@ -28,10 +28,10 @@ from kandev_routing_sdk.clock import SystemClock
 from kandev_routing_sdk.conductor import alongside
 from kandev_routing_sdk.errors import PreconditionFailed
 from kandev_routing_sdk.evidence.turn import TurnRecord
+from kandev_routing_sdk.opening import load_rules
 from kandev_routing_sdk.profiles import DynamicProfile, parse_profiles
 from kandev_routing_sdk.profiles.model import Profile
 from kandev_routing_sdk.results import AgentSaid
-from kandev_routing_sdk.router import load_rules
 from kandev_routing_sdk.spec.adapter import LaunchPlan
 from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.store.engine import Database
@@ -268,7 +268,13 @@ def run_job(job: dict[str, Any]) -> None:
         store = open_store(world["url"], migrate=False, timeout_s=job.get("timeout_s", 10.0))
         boundaries.watch(store._database)
         with Router.open(
-            settings, profiles=source, adapters=adapters, plugins=False, store=store, catalogue=CATALOGUE, clock=clock
+            settings=settings,
+            profiles=source,
+            adapters=adapters,
+            plugins=False,
+            store=store,
+            catalogue=CATALOGUE,
+            clock=clock,
         ) as router:
             worker = Worker(job, router, clock, source)
             done = worker.done

@@ -16,7 +16,7 @@ from tests.sessions._home import CATALOGUE, Home
 
 def elsewhere(home: Home, monkeypatch: pytest.MonkeyPatch) -> AbstractContextManager[Router]:
     """A router on another machine, from where this one's processes cannot be seen."""
-    monkeypatch.setattr("kandev_routing_sdk.router._executor_namespace", lambda: "another-machine")
+    monkeypatch.setattr("kandev_routing_sdk.opening._executor_namespace", lambda: "another-machine")
     return home.router(catalogue=CATALOGUE)
 
 
