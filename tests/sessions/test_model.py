@@ -22,6 +22,8 @@ LIFE = 150
 BATCH = 4
 """Lives that are drawn together."""
 IN_CI, ELSEWHERE, ON_POSTGRES = 20_000, 3_000, 600
+PARTS = 4
+"""Tests that share the steps: side by side where there are processors for it, and none of them too long for its time limit."""
 
 
 @pytest.fixture
@@ -46,7 +48,9 @@ def heard() -> Iterator[list[str]]:
         logger.setLevel(level)
 
 
-def lived(stage: Stage, reused: Reused, steps: int, heard: list[str], dump: Callable[[], bytes]) -> Tally:
+def lived(
+    stage: Stage, reused: Reused, steps: int, heard: list[str], dump: Callable[[], bytes], *, part: int = 0
+) -> Tally:
     """Live so many steps, or a few more. With CI set always the same ones."""
     tally = Tally()
 
@@ -65,7 +69,7 @@ def lived(stage: Stage, reused: Reused, steps: int, heard: list[str], dump: Call
         phases=[Phase.generate],  # shrinking a life takes longer than a build server has
         suppress_health_check=list(HealthCheck),
     )
-    first = 1 if "CI" in os.environ else SystemRandom().randrange(2**32)
+    first = 1 + part * IN_CI if "CI" in os.environ else SystemRandom().randrange(2**32)
     for number in count(first):
         if tally.steps >= steps:
             break
@@ -73,16 +77,21 @@ def lived(stage: Stage, reused: Reused, steps: int, heard: list[str], dump: Call
     return tally
 
 
-def test_random_lives(stage: Stage, lite_store: Reused, steps: int, heard: list[str]) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_lives(stage: Stage, lite_store: Reused, steps: int, heard: list[str], part: int) -> None:
     """Nothing that may happen to sessions breaks one of the eight invariants."""
     file = Path(lite_store.url.removeprefix("sqlite:///"))
     files = [file, file.with_name(f"{file.name}-wal")]
 
-    tally = lived(stage, lite_store, steps, heard, lambda: b"".join(f.read_bytes() for f in files if f.exists()))
+    def dump() -> bytes:
+        return b"".join(f.read_bytes() for f in files if f.exists())
+
+    tally = lived(stage, lite_store, steps // PARTS, heard, dump, part=part)
 
     print(tally.steps, dict(tally.states), dict(tally.refusals))
-    assert tally.steps >= steps
-    assert {"active", "waiting", "waiting_for_reset", "retry_wait", "action_required", "stopped"} <= set(tally.states)
+    assert tally.steps >= steps // PARTS
+    if steps >= IN_CI:  # a few hundred steps may not come everywhere
+        assert {"active", "waiting", "waiting_for_reset", "retry_wait", "action_required", "stopped"} <= set(tally.states)
 
 
 def test_random_lives_on_postgresql(stage: Stage, postgres_store: Reused, heard: list[str]) -> None:
