@@ -259,6 +259,8 @@ class Ready:
     """An agent that can take a prompt."""
 
     native_session_id: str | None = None
+    fresh: bool = False
+    """It was to go on with a native session, offers no way to do so, and made a new one (R-CON-2)."""
     capabilities: dict[str, JsonValue] = field(default_factory=dict)
 
 

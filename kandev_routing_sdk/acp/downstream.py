@@ -56,6 +56,8 @@ class AcpDownstream(AgentDriver):
         except BaseException:
             await self._end(child)
             raise
+        if ready is not None and wire.replays:
+            await self._quiet(wire)  # the rest of the past may come late, and is not this turn's
         early.close()
         if ready is None or turn.ended:
             await self._gone(child, wire.feed, otherwise="no_session")

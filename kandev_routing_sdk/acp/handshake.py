@@ -26,7 +26,8 @@ class Handshake:
         self._plan: Final = plan
         self._wire: Final = wire
         self._turn: Final = turn
-        self._resume: Final = resume_session_id if plan.resumed else None
+        self._resume = resume_session_id if plan.resumed else None
+        self._fresh = False
 
     async def run(self) -> Ready | None:
         """Return what the session can do; None when a step failed and the turn says why (or the agent is gone)."""
@@ -46,10 +47,10 @@ class Handshake:
         self._wire.capabilities.session(offered)
         if not await self._choose(session_id, offered):
             return None
-        capabilities = self._wire.capabilities.value
+        capabilities = self._wire.opened()
         model = as_text(capabilities.get("current_model")) or self._plan.acp.model or self._plan.model_id
         self._turn.session(session_id, model)
-        return Ready(session_id, capabilities)
+        return Ready(session_id, fresh=self._fresh, capabilities=capabilities)
 
     async def _initialize(self) -> Frame | None:
         result = await self._ask(messages.initialize(self._plan))
@@ -65,19 +66,12 @@ class Handshake:
         return as_object(result.get("agentCapabilities"))
 
     async def _session(self, agent: Frame) -> Frame | None:
+        if self._resume is not None and not messages.offers_resume(agent):
+            self._resume, self._fresh = None, True
         call = messages.open_session(self._plan, self._resume, agent)
-        if call is None:
-            self._turn.signal(
-                Signal(
-                    channel=Channel.AGENT_NOTICE,
-                    text="the agent cannot continue an earlier session",
-                    code="resume_unsupported",
-                )
-            )
-            self._turn.failed("resume_unsupported")
-            return None
-        # updates that a load replays are the past: the wire keeps them from the extractor while it is unanswered
+        # updates that a load replays are the past: the wire keeps them from the extractor
         self._wire.session_id = self._resume
+        self._wire.replays = call.method == "session/load"
         result = await self._ask(call)
         if result is None:
             return None

@@ -54,8 +54,13 @@ def authenticate(method_id: str) -> Call:
     return Call("authenticate", {"methodId": method_id})
 
 
-def open_session(plan: LaunchPlan, resume_session_id: str | None, agent: Frame) -> Call | None:
-    """A new session, or the native one again (R-CON-2); None when the agent cannot continue one. ``agent``: what it can do."""
+def offers_resume(agent: Frame) -> bool:
+    """Whether an agent of these capabilities can go on with a native session."""
+    return agent.get("loadSession") is True or _resumes(agent)
+
+
+def open_session(plan: LaunchPlan, resume_session_id: str | None, agent: Frame) -> Call:
+    """A new session, or the native one again, in the way that ``agent`` offers (R-CON-2)."""
     params: dict[str, JsonValue] = {
         "cwd": str(plan.cwd.absolute()),
         "mcpServers": [dict(s) for s in plan.acp.mcp_servers],
@@ -65,9 +70,12 @@ def open_session(plan: LaunchPlan, resume_session_id: str | None, agent: Frame) 
     if resume_session_id is None:
         return Call("session/new", params)
     params["sessionId"] = resume_session_id
-    if isinstance(as_object(agent.get("sessionCapabilities")).get("resume"), dict):
-        return Call("session/resume", params)  # like load, without a replay of the past
-    return Call("session/load", params) if agent.get("loadSession") is True else None
+    # a resume is like a load, without a replay of the past
+    return Call("session/resume" if _resumes(agent) else "session/load", params)
+
+
+def _resumes(agent: Frame) -> bool:
+    return isinstance(as_object(agent.get("sessionCapabilities")).get("resume"), dict)
 
 
 def prompt(session_id: str, text: str) -> Call:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from pydantic import JsonValue
+
 from kandev_routing_sdk.acp import messages
 from kandev_routing_sdk.acp.capabilities import Capabilities
 from kandev_routing_sdk.acp.peer import Message, Peer, parse_message
@@ -43,6 +45,9 @@ class Wire:
         """The prompt is answered, or will not be."""
         self.lines: int = 0
         self.stale: int = 0
+        self.replays: bool = False
+        """A load was asked for: until the prompt is sent, what its agent tells is the past (R-CON-2)."""
+        self._known: dict[str, JsonValue] = {}
         self._garbage = 0
         self._prompted = False
 
@@ -53,9 +58,16 @@ class Wire:
     def turn_to(self, feed: TurnFeed) -> TurnFeed:
         """From now on what comes belongs to the prompt's turn."""
         self.feed, self._prompted = feed, True
+        if self.capabilities.value != self._known:
+            feed.turn.update(CapabilitiesUpdate(self.capabilities.value))
         if not self.peer.closed:
             self.settled.clear()
         return feed
+
+    def opened(self) -> dict[str, JsonValue]:
+        """Return what the session can do; what changes from here on is told with the turn."""
+        self._known = self.capabilities.value
+        return self._known
 
     async def call(self, call: messages.Call) -> Message | None:
         """Send a request and wait for its response; None when there will be none."""
@@ -155,7 +167,7 @@ class Wire:
         return bool(named) and self.session_id is not None and named != self.session_id
 
     def _is_replay(self, update: Frame) -> bool:
-        return self.peer.waits_for("session/load") and _kind(update) not in SESSION_UPDATES
+        return self.replays and not self._prompted and _kind(update) not in SESSION_UPDATES
 
     def _answer(self, message: Message, *, foreign: bool = False) -> None:
         if "id" not in message:

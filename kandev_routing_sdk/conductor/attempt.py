@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from functools import partial
 
-from kandev_routing_sdk.conductor.engine import Engine
-from kandev_routing_sdk.conductor.judge import Lease, Verdict, judge_success
+from kandev_routing_sdk.conductor.engine import Engine, Work
+from kandev_routing_sdk.conductor.judge import Lease, Standing, Verdict, judge_success
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.tasks import in_thread
 from kandev_routing_sdk.evidence.correlation import Correlation
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
 from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord, TurnReport
 from kandev_routing_sdk.evidence.updates import AgentUpdate, Usage
-from kandev_routing_sdk.ports import AttemptRecord, Downstream
+from kandev_routing_sdk.ports import AttemptRecord, Downstream, Ready
 from kandev_routing_sdk.process import HeadlessDownstream
 from kandev_routing_sdk.results import AttemptReport
-from kandev_routing_sdk.types import AttemptOutcome, DispatchMark, Transport
-
-if TYPE_CHECKING:
-    from kandev_routing_sdk.acp import AcpDownstream
+from kandev_routing_sdk.route.facts import Facts
+from kandev_routing_sdk.route.model import Route
+from kandev_routing_sdk.types import AttemptOutcome, DispatchMark, ErrorClass, Transport
 
 
 class Marks:
@@ -95,6 +94,37 @@ class Attempt:
         """Return what an answer means for the resources that this attempt was launched with."""
         return judge_success(self.record.resource_keys, self.lease, credential_doubted=self.turn.credential_is_doubted)
 
+    def ready(self, ready: Ready) -> Facts:
+        """Return what is known when its agent can take a prompt. Who answers is captured here, and never changed (R-CON-5)."""
+        record, prepared = self.record, self.prepared
+        return Facts(
+            native_session_id=ready.native_session_id,
+            resumed=prepared.plan.resumed,
+            labels={"provider_id": record.provider_id, "model_id": record.model_id, "profile": prepared.profile.name},
+            capabilities=ready.capabilities,
+        )
+
+    def standing(self, work: Work, route: Route) -> Standing:
+        """Return what its failure is judged by."""
+        profile_id, prepared = self.record.execution_profile_id, self.prepared
+        return Standing(
+            correlation=self.correlation,
+            policy=work.policy_of(profile_id),
+            visit=route.round.visit(profile_id),
+            identity=prepared.identity,
+            keys=self.record.resource_keys,
+            lease=self.lease,
+            # of no worth about a session that was not resumed here (R-SAFE-2)
+            resume_guarantee=prepared.plan.resumed and prepared.adapter.resume_guarantee,
+        )
+
+    def lost_session(self, verdict: Verdict) -> bool:
+        """Whether a headless agent, which opens its session with its prompt, most likely did not find the one to go on with."""
+        plan, found = self.prepared.plan, verdict.classification
+        unknown = found is not None and found.error_class is ErrorClass.UNCLASSIFIED
+        asked = plan.resumed and plan.transport is Transport.HEADLESS
+        return asked and unknown and not self.turn.effects.any_activity
+
     def unfinished_outcome(self) -> AttemptOutcome:
         """How an attempt ends that the caller gave up on: silent when no part of an answer ever came."""
         return AttemptOutcome.CANCELLED if self.turn.effects.any_activity else AttemptOutcome.SILENT
@@ -145,11 +175,11 @@ def make_attempt(
         decides=lambda signal: engine.catalogue.decides(signal, record.family),
     )
     marks = Marks(engine, record)
-    drives: type[HeadlessDownstream | AcpDownstream] = HeadlessDownstream
+    drives: Callable[..., Downstream] = HeadlessDownstream
     if plan.transport is Transport.ACP:
         from kandev_routing_sdk.acp import AcpDownstream  # noqa: PLC0415  # only those who speak it pay for it
 
-        drives = AcpDownstream
+        drives = partial(AcpDownstream, resume_session_id=prepared.resume_session_id)
     downstream = drives(
         plan,
         prepared.adapter.extractor(plan),

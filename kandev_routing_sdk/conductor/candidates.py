@@ -10,6 +10,7 @@ from pathlib import Path
 from kandev_routing_sdk.circuits import ResourceKey
 from kandev_routing_sdk.conductor.engine import Engine
 from kandev_routing_sdk.conductor.launch import Prepared, Unlaunchable, prepare
+from kandev_routing_sdk.conductor.native import NativeSession
 from kandev_routing_sdk.profiles import Candidate
 from kandev_routing_sdk.results import Rejected
 from kandev_routing_sdk.route.select import CandidateView, Selection
@@ -29,12 +30,15 @@ class Field:
         return tuple(unique[k] for k in sorted(unique))
 
 
-def survey(engine: Engine, candidates: Sequence[Candidate], cwd: Path) -> Field:
-    """Resolve every candidate's launch, starting no process. Reads files: call it off the event loop."""
+def survey(engine: Engine, candidates: Sequence[Candidate], cwd: Path, native: NativeSession | None = None) -> Field:
+    """Resolve every candidate's launch, starting no process. Reads files: call it off the event loop.
+
+    ``native``: the session that its owner among them may go on with (R-CON-2).
+    """
     views: list[CandidateView] = []
     ready: dict[str, Prepared] = {}
     for position, candidate in enumerate(candidates):
-        found = prepare(engine, candidate.profile_id, cwd)
+        found = prepare(engine, candidate.profile_id, cwd, native)
         if isinstance(found, Prepared):
             ready[candidate.profile_id] = found
         views.append(_view(position, candidate, found))

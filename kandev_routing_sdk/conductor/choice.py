@@ -24,6 +24,7 @@ from kandev_routing_sdk.conductor.handover import note_for
 from kandev_routing_sdk.conductor.judge import Lease
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.ledger import Ledger
+from kandev_routing_sdk.conductor.native import NativeSession, native_of
 from kandev_routing_sdk.conductor.tasks import in_thread
 from kandev_routing_sdk.errors import NotAdmitted, StoreUnavailable
 from kandev_routing_sdk.records import Admit, AttemptRecord, DecisionRecord, DecisionSort, SelectionRecord, Wait
@@ -82,7 +83,10 @@ class Chooser:
 
     def _survey(self) -> tuple[Work, Field]:
         work = self._source()
-        return work, survey(self._engine, work.candidates, work.cwd)
+        return work, survey(self._engine, work.candidates, work.cwd, self._native())
+
+    def _native(self) -> NativeSession | None:
+        return native_of(self._ledger.route, self._ledger.family)
 
     async def _inputs(self, work: Work, found: Field, round_: Round) -> SelectionInputs:
         # A concrete profile is what was asked for: health does not keep it from its try (R-CIR-8). A call of one ends with its
@@ -131,7 +135,7 @@ class Chooser:
             profile_id=prepared.profile.id,
             attempt_id=attempt_id,
             profile_version=work.profile_version,
-            continuation=note_for(self._ledger.route, self._reports, prepared.cleaner),
+            continuation=self._told(prepared),
         )
         transition = self._ledger.step(Trigger.CANDIDATE_COMMITTED, facts)
         if transition.after.state is not State.STARTING:
@@ -157,6 +161,11 @@ class Chooser:
         if prepared is None:
             away = self._ledger.step(Trigger.CANDIDATE_REMOVED, Facts())
             await self._ledger.commit(away, circuits=await self._ledger.hand_backs())
+            return None
+        if self.rests_on_guarantee and not prepared.plan.resumed:
+            # what was promised is of a session that cannot be had any more (R-SAFE-2)
+            revoked = self._ledger.step(Trigger.LATE_EFFECT, Facts())
+            await self._ledger.commit(revoked, circuits=await self._ledger.hand_backs())
             return None
         attempt_id = self._engine.ids.new("attempt:")
         transition = self._ledger.step(trigger, Facts(attempt_id=attempt_id))
@@ -228,23 +237,39 @@ class Chooser:
             if answer.kind == "refused":
                 raise NotAdmitted(key.key, answer.until)
 
+    @property
+    def rests_on_guarantee(self) -> bool:
+        """Whether an automatic retry is one only because its agent is to go on with its very session (R-SAFE-2)."""
+        return bool(self._reports) and not self._reports[-1].automatic
+
     def note_for(self, prepared: Prepared) -> str | None:
         """What the agent is told beside the prompt: what was kept for it, or what is known now."""
+        return self._ledger.route.continuation or self._told(prepared)
+
+    def _told(self, prepared: Prepared) -> str | None:
+        """What a new agent has to know of what was before. One that goes on with its own session knows, but for unseen effects."""
         route = self._ledger.route
-        return route.continuation or note_for(route, self._reports, prepared.cleaner)
+        if prepared.plan.resumed and not route.potentially_effectful:
+            return None
+        return note_for(route, self._reports, prepared.cleaner)
 
     async def wants_current(self) -> bool:
         """Whether the route's own candidate still is one, and enabled; whoever starts it sees whether it can be."""
         return (await in_thread(self._source)).wants(self._ledger.route.execution_profile_id)
 
-    async def _current(self) -> tuple[Work, Prepared | None]:
+    async def without_past(self) -> Prepared | None:
+        """The route's own candidate as it is now, to be started with a native session of its own."""
+        return (await self._current(resume=False))[1]
+
+    async def _current(self, *, resume: bool = True) -> tuple[Work, Prepared | None]:
         """The route's own candidate as it is now; None when it is none any more."""
         profile_id = self._ledger.route.execution_profile_id
+        native = self._native() if resume else None
 
         def look() -> tuple[Work, Prepared | None]:
             work = self._source()
             mine = [c for c in work.candidates if c.profile_id == profile_id and c.enabled]
-            return work, survey(self._engine, mine, work.cwd).prepared.get(profile_id or "")
+            return work, survey(self._engine, mine, work.cwd, native).prepared.get(profile_id or "")
 
         return await in_thread(look)
 

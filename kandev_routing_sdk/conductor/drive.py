@@ -19,7 +19,6 @@ from kandev_routing_sdk.conductor.choice import Chooser, Claimed
 from kandev_routing_sdk.conductor.claims import hand_backs, lease_token
 from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S, Engine, Tell, WorkSource
 from kandev_routing_sdk.conductor.judge import (
-    Standing,
     Verdict,
     book_failure,
     facts_of,
@@ -32,6 +31,7 @@ from kandev_routing_sdk.conductor.ledger import Ledger
 from kandev_routing_sdk.conductor.masking import masked
 from kandev_routing_sdk.conductor.recovery import Recovery
 from kandev_routing_sdk.conductor.requests import Requests
+from kandev_routing_sdk.conductor.resume import Resuming
 from kandev_routing_sdk.conductor.tasks import alongside, in_thread
 from kandev_routing_sdk.errors import StoreError
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
@@ -43,6 +43,7 @@ from kandev_routing_sdk.evidence.updates import (
     ToolCall,
     ToolResult,
 )
+from kandev_routing_sdk.ports import Ready
 from kandev_routing_sdk.records import ActionRecord, AttemptRecord, CircuitHandedBack
 from kandev_routing_sdk.results import (
     AgentSaid,
@@ -85,6 +86,7 @@ class Drive:
         self._chooser = Chooser(engine, work, tell, self._ledger, self.reports)
         self._recovery = Recovery(engine, self._ledger, self._chooser)
         self._requests = Requests(engine, self._ledger, self._chooser, self._recovery)
+        self._resuming = Resuming(self._ledger, self._chooser)
         self.text: str = ""
         self.has_answer: bool = False
         """Whether ``text`` is a whole answer, written down or not."""
@@ -284,34 +286,20 @@ class Drive:
 
     async def _start(self) -> None:
         assert self._claimed is not None  # noqa: S101  # a claim comes first
-        record, prepared, lease = self._claimed.record, self._claimed.prepared, self._claimed.lease
-        self._claimed = None
-
-        def emit(update: AgentUpdate) -> None:
-            if isinstance(update, _ANSWERS):
-                self._answered.set()
-            self._tell(AgentSaid(record.ordinal, masked(update, prepared.cleaner)))
-
+        claimed, self._claimed = self._claimed, None
         await self._recovery.fence()
-        try:
-            attempt = make_attempt(self._engine, record, prepared, lease, emit)
-        except Exception:  # noqa: BLE001  # adapter code of a third party: its candidate is ineligible for this round (R-PLG-2)
-            gone = self._ledger.step(Trigger.ADAPTER_EXCEPTION, Facts(clean=True))
-            await self._settle_unstarted(gone, record, AttemptOutcome.FAILED)
+        ready = await self._launch(claimed)
+        if ready is None and self._attempt is not None and (fresh := await self._resuming.start_over(self._attempt)):
+            ready = await self._launch(fresh)
+        attempt = self._attempt
+        if attempt is None:
             return
-        self._attempt = attempt
-        ready = await attempt.downstream.start(attempt.turn)
         if ready is None:
             await self._judge()
             return
-        facts = Facts(
-            native_session_id=ready.native_session_id,
-            resumed=prepared.plan.resumed,
-            labels={"provider_id": record.provider_id, "model_id": record.model_id, "profile": prepared.profile.name},
-            capabilities=ready.capabilities,
-        )
+        await self._resuming.noted(attempt, ready)
         await self._notice_removal()
-        transition = self._ledger.step(Trigger.READY, facts)
+        transition = self._ledger.step(Trigger.READY, attempt.ready(ready))
         if not transition.after.turn_running:  # there is nothing to ask it
             await self._end_agent()
             self._attempt = None
@@ -319,6 +307,25 @@ class Drive:
             return
         # the mark is durable before the prompt can leave: for a headless agent that is before its spawn
         await self._ledger.commit(transition, update_attempt=attempt.dispatching())
+
+    async def _launch(self, claimed: Claimed) -> Ready | None:
+        """Start the agent. None: it failed, or no attempt is left because its adapter could not even begin."""
+        record, prepared = claimed.record, claimed.prepared
+
+        def emit(update: AgentUpdate) -> None:
+            if isinstance(update, _ANSWERS):
+                self._answered.set()
+            self._tell(AgentSaid(record.ordinal, masked(update, prepared.cleaner)))
+
+        try:
+            attempt = make_attempt(self._engine, record, prepared, claimed.lease, emit)
+        except Exception:  # noqa: BLE001  # adapter code of a third party: its candidate is ineligible for this round (R-PLG-2)
+            gone = self._ledger.step(Trigger.ADAPTER_EXCEPTION, Facts(clean=True))
+            await self._settle_unstarted(gone, record, AttemptOutcome.FAILED)
+            self._attempt = None
+            return None
+        self._attempt = attempt
+        return await attempt.downstream.start(attempt.turn)
 
     async def _book_answers(self) -> None:
         """The first sign of an answer closes the circuits that this attempt probes; the turn may take hours (R-CIR-6, R-CIR-8)."""
@@ -360,19 +367,11 @@ class Drive:
             await self._settle(attempt, report, attempt.answered(), done)
             return
         self.text = attempt.prepared.cleaner.text(report.text)
-        standing = Standing(
-            correlation=attempt.correlation,
-            policy=(await in_thread(self._work)).policy_of(attempt.record.execution_profile_id),
-            visit=self.route.round.visit(attempt.record.execution_profile_id),
-            identity=attempt.prepared.identity,
-            keys=attempt.record.resource_keys,
-            lease=attempt.lease,
-            # no launch continues a native session yet, so nobody's guarantee about one is worth anything (R-SAFE-2)
-            resume_guarantee=attempt.prepared.plan.resumed and attempt.prepared.adapter.resume_guarantee,
-        )
+        standing = attempt.standing(await in_thread(self._work), self.route)
         verdict = judge_failure(self._engine.catalogue, report, standing, now=now)
         assert verdict.decision is not None  # noqa: S101  # a failure always has one
-        transition = self._ledger.step(trigger_for(verdict.decision), facts_of(verdict, report), now=now)
+        facts = replace(facts_of(verdict, report), native_session_lost=attempt.lost_session(verdict))
+        transition = self._ledger.step(trigger_for(verdict.decision), facts, now=now)
         uniform = self._engine.ids.uniform()
         booked = book_failure(verdict, report, standing, transition.after, uniform=uniform, now=now)
         await self._settle(attempt, report, booked, transition)

@@ -20,6 +20,7 @@ from kandev_routing_sdk.binding import fingerprint
 from kandev_routing_sdk.circuits import ResourceIdentity, ResourceKey, consulted_keys
 from kandev_routing_sdk.conductor.engine import Engine
 from kandev_routing_sdk.conductor.known_secrets import known_secrets
+from kandev_routing_sdk.conductor.native import NativeSession
 from kandev_routing_sdk.errors import RoutingError, SecretUnavailable
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.profiles import ConcreteProfile, SecretRef
@@ -44,6 +45,8 @@ class Prepared:
     identity: ResourceIdentity
     keys: tuple[ResourceKey, ...]
     cleaner: Sanitiser = field(repr=False)
+    resume_session_id: str | None = field(default=None, repr=False)
+    """The profile's own native session, if its plan goes on with that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +59,11 @@ class Unlaunchable:
     detail: str
 
 
-def prepare(engine: Engine, profile_id: str, cwd: Path) -> Prepared | Unlaunchable:
-    """Resolve a concrete profile's launch. Never raises for what a profile, an adapter or a secret does."""
+def prepare(engine: Engine, profile_id: str, cwd: Path, native: NativeSession | None = None) -> Prepared | Unlaunchable:
+    """Resolve a concrete profile's launch. Never raises for what a profile, an adapter or a secret does.
+
+    ``native``: a session to go on with, if it is this profile's.
+    """
     profile = engine.profiles.get(profile_id)
     if profile is None:
         return Unlaunchable(profile_id, "", "missing", f"profile {profile_id!r} does not exist any more")
@@ -71,7 +77,7 @@ def prepare(engine: Engine, profile_id: str, cwd: Path) -> Prepared | Unlaunchab
     if adapter is None:
         return Unlaunchable(profile_id, profile.family, "not_launchable", _no_adapter(engine, profile.family))
     try:
-        return _prepare(engine, profile, adapter, cwd)
+        return _prepare(engine, profile, adapter, cwd, native)
     except RoutingError as problem:
         return Unlaunchable(profile_id, profile.family, "not_launchable", str(problem))
     except Exception as problem:  # noqa: BLE001  # adapter code of a third party: its candidate is ineligible (R-PLG-2)
@@ -81,7 +87,9 @@ def prepare(engine: Engine, profile_id: str, cwd: Path) -> Prepared | Unlaunchab
         return Unlaunchable(profile_id, profile.family, "not_launchable", detail)
 
 
-def _prepare(engine: Engine, profile: ConcreteProfile, adapter: AgentAdapter, cwd: Path) -> Prepared | Unlaunchable:
+def _prepare(
+    engine: Engine, profile: ConcreteProfile, adapter: AgentAdapter, cwd: Path, native: NativeSession | None
+) -> Prepared | Unlaunchable:
     problems = [*adapter.validate(profile)]
     if problems:
         text = "; ".join(f"profiles.{profile.id}.{p}" for p in problems)
@@ -98,6 +106,7 @@ def _prepare(engine: Engine, profile: ConcreteProfile, adapter: AgentAdapter, cw
         environ=environ,
         cwd=folder,
         executor_namespace=engine.executor_namespace,
+        resume_session_id=None if native is None else native.for_profile(profile),
         full_environ={**engine.environ, **literals, **secrets},
     )
     try:
@@ -118,7 +127,8 @@ def _prepare(engine: Engine, profile: ConcreteProfile, adapter: AgentAdapter, cw
         executor_namespace=engine.executor_namespace,
     )
     known = known_secrets(profile, plan.environ, literals, (*secrets.values(), *plan.secrets))
-    return Prepared(profile, adapter, plan, identity, consulted_keys(identity), Sanitiser(known))
+    token = request.resume_session_id if plan.resumed else None
+    return Prepared(profile, adapter, plan, identity, consulted_keys(identity), Sanitiser(known), token)
 
 
 def _resolved(engine: Engine, profile: ConcreteProfile) -> dict[str, str]:

@@ -44,6 +44,7 @@ class Ledger:
         self._tell = tell
         self._route: Route | None = None
         self._attempts = 0
+        self._family: str | None = None
         self._committing = False
 
     @property
@@ -62,9 +63,15 @@ class Ledger:
         """The number of the session's next attempt."""
         return self._attempts + 1
 
+    @property
+    def family(self) -> str | None:
+        """Which agent the session's last attempt ran."""
+        return self._family
+
     def adopt(self, route: Route, last: AttemptRecord | None) -> None:
         """Go on with a stored route, whose last attempt this is."""
         self._route, self._attempts = route, 0 if last is None else last.ordinal
+        self._family = None if last is None else last.family
 
     async def last_attempt(self) -> AttemptRecord | None:
         """Return the session's newest attempt as it is stored; none before it can be unsettled."""
@@ -152,7 +159,9 @@ class Ledger:
             self._route = committed.route
         finally:
             self._committing = False
-        self._attempts += new_attempt is not None
+        if new_attempt is not None:
+            self._attempts += 1
+            self._family = new_attempt.family
         self._tell_changes(committed.transitions)
         return committed
 

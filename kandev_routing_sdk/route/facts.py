@@ -40,6 +40,8 @@ class Facts:
     """``prompt``: the route's own candidate is none any more, so another one gets it."""
     native_session_id: str | None = None
     """``ready``: the agent's own session."""
+    native_session_lost: bool = False
+    """A failure: of an agent that went on with its native session and said nothing of the turn; it is not resumed again."""
     resumed: bool = False
     """``ready``: it continues an earlier native session."""
     owner_id: str | None = None

@@ -46,6 +46,8 @@ class Trigger(StrEnum):
     FAILED_STOP = "failed_stop"
     """Policy says stop, or the failure is unsafe, unclassified, empty, or of capability discovery."""
     ADAPTER_EXCEPTION = "adapter_exception"
+    RESUME_FAILED = "resume_failed"
+    """The agent could not go on with its native session, and nothing was sent: a fresh one takes its place (R-CON-2)."""
     CANDIDATE_REMOVED = "candidate_removed"
     CANDIDATE_RESTORED = "candidate_restored"
     PROMPT = "prompt"

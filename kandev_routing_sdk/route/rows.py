@@ -71,6 +71,7 @@ class Write(StrEnum):
     START_TURN = "start_turn"
     END_TURN = "end_turn"
     BIND_SESSION = "bind_session"
+    FORGET_SESSION = "forget_session"
     REMEMBER_REMOVAL = "remember_removal"
     FORGET_REMOVAL = "forget_removal"
     KEEP_PRIOR = "keep_prior"

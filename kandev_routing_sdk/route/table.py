@@ -140,6 +140,7 @@ def _starting() -> _Rows:
         ),
         **_failures(),
         T.ADAPTER_EXCEPTION: (_switch(R.ADAPTER_FAILURE, writes=(W.RECORD_FAILURE, W.EXCLUDE_CURRENT)),),
+        T.RESUME_FAILED: (Row(Goes.NOWHERE, writes=(W.FORGET_SESSION,)),),
         T.CANDIDATE_REMOVED: (Row(Goes.NOWHERE, writes=(W.REMEMBER_REMOVAL,)),),
         T.OWNER_LOST_UNDISPATCHED: (
             Row(Goes.NOWHERE, None, (G.ATTEMPTS_LEFT,), (W.REDO_ATTEMPT,), (E.STOP_DOWNSTREAM, E.LAUNCH)),

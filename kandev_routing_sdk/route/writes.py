@@ -155,9 +155,17 @@ def _mark_unless_clean(route: Route, move: Move) -> Route:
 
 
 def _bind_session(route: Route, move: Move) -> Route:
+    if move.facts.native_session_lost:
+        return _with(route, native_session_id=None, native_profile_id=None)
     if move.facts.native_session_id is None:
         return route
     return _with(route, native_session_id=move.facts.native_session_id, native_profile_id=route.execution_profile_id)
+
+
+def _forget_session(route: Route, move: Move) -> Route:
+    """The next agent starts afresh, and is told what went before."""
+    told = move.facts.continuation or route.continuation
+    return _with(route, native_session_id=None, native_profile_id=None, continuation=told)
 
 
 def _keep_prior(route: Route, move: Move) -> Route:
@@ -199,6 +207,7 @@ _WRITES: Final[Mapping[Write, Callable[[Route, Move], Route]]] = MappingProxyTyp
         Write.START_TURN: _set(turn_running=True, probe_early=False),
         Write.END_TURN: _set(turn_running=False),
         Write.BIND_SESSION: _bind_session,
+        Write.FORGET_SESSION: _forget_session,
         Write.REMEMBER_REMOVAL: _set(removal_pending=True),
         Write.FORGET_REMOVAL: _set(removal_pending=False),
         Write.KEEP_PRIOR: _keep_prior,

@@ -482,12 +482,15 @@ async def test_a_session_is_continued_without_its_past(tmp_path: Path) -> None:
     assert ["native-1"] == [p.native_session_id for p in agent.prompts]
 
 
-async def test_an_agent_that_cannot_continue_says_so_before_anything_is_sent(tmp_path: Path) -> None:
+async def test_an_agent_that_offers_no_way_back_makes_a_new_session_and_that_is_said(tmp_path: Path) -> None:
+    """R-CON-2: whoever asked adds what it has to be told."""
     agent = ScriptedAgent(tmp_path / "a", ScriptBuilder().say("new"))
     agent.set(load_session=False)
     driven = drive(replace(make_plan(agent), resumed=True), drives=partial(AcpDownstream, resume_session_id="native-1"))
     report = await driven.run()
-    assert ("resume_unsupported", Delivery.NOT_SENT, []) == (report.stop_reason, report.effects.delivery, agent.prompts)
+    assert driven.ready is not None
+    assert (True, "new") == (driven.ready.fresh, report.text)
+    assert ["native-1"] != [p.native_session_id for p in agent.prompts]
 
 
 async def test_another_protocol_version_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from acp import schema
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 from kandev_routing_sdk.acp import messages
 from kandev_routing_sdk.acp.peer import Peer, parse_message
@@ -49,10 +49,10 @@ def call(made: messages.Call | None) -> messages.Call:
     [
         (messages.initialize(PLAN), "initialize", schema.InitializeRequest),
         (messages.authenticate("api-key"), "authenticate", schema.AuthenticateRequest),
-        (call(messages.open_session(PLAN, None, {})), "session/new", schema.NewSessionRequest),
-        (call(messages.open_session(PLAN, "n", {"loadSession": True})), "session/load", schema.LoadSessionRequest),
+        (messages.open_session(PLAN, None, {}), "session/new", schema.NewSessionRequest),
+        (messages.open_session(PLAN, "n", {"loadSession": True}), "session/load", schema.LoadSessionRequest),
         (
-            call(messages.open_session(PLAN, "n", {"loadSession": True, "sessionCapabilities": {"resume": {}}})),
+            messages.open_session(PLAN, "n", {"loadSession": True, "sessionCapabilities": {"resume": {}}}),
             "session/resume",
             schema.ResumeSessionRequest,
         ),
@@ -89,8 +89,14 @@ def test_what_is_set_already_is_not_set_again() -> None:
 
 
 def test_a_session_that_cannot_be_continued_is_not_replaced_by_a_new_one() -> None:
-    """R-CON-2: the caller decides that, with a continuation."""
-    assert messages.open_session(PLAN, "n", {"loadSession": False}) is None
+    """R-CON-2: whoever asks looks first whether the agent offers a way, and says of a new session that it is one."""
+    ways: list[dict[str, JsonValue]] = [
+        {},
+        {"loadSession": False},
+        {"loadSession": True},
+        {"sessionCapabilities": {"resume": {}}},
+    ]
+    assert [False, False, True, True] == [messages.offers_resume(agent) for agent in ways]
 
 
 def test_text_that_is_half_a_character_can_be_sent() -> None:

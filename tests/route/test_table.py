@@ -119,6 +119,7 @@ def _starting(state: State) -> dict[Trigger, Next]:
         T.READY: lambda c: S.REROUTE_PENDING if c.removed else S.ACTIVE,
         **EVALUATE,
         T.ADAPTER_EXCEPTION: to(S.SWITCHING),
+        T.RESUME_FAILED: to(state),
         T.CANDIDATE_REMOVED: to(state),
         T.OWNER_LOST_UNDISPATCHED: capped(state),
         T.OWNER_LOST_AMBIGUOUS: to(S.ACTION_REQUIRED),

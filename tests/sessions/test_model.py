@@ -91,7 +91,9 @@ def test_random_lives(stage: Stage, lite_store: Reused, steps: int, heard: list[
     print(tally.steps, dict(tally.states), dict(tally.refusals))
     assert tally.steps >= steps // PARTS
     if steps >= IN_CI:  # a few hundred steps may not come everywhere
-        assert {"active", "waiting", "waiting_for_reset", "retry_wait", "action_required", "stopped"} <= set(tally.states)
+        assert {"active", "waiting", "waiting_for_reset", "retry_wait", "action_required", "stopped"} <= set(
+            tally.states
+        )
 
 
 def test_random_lives_on_postgresql(stage: Stage, postgres_store: Reused, heard: list[str]) -> None:

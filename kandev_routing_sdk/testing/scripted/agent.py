@@ -146,6 +146,7 @@ class AcpAgent:
             "authenticate": self._authenticate,
             "session/new": self._new,
             "session/load": self._load,
+            "session/resume": self._resume,
             "session/prompt": self._prompt,
             "session/set_mode": self._set,
             "session/set_model": self._set,
@@ -168,7 +169,9 @@ class AcpAgent:
 
     def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
         del params
-        capabilities = {"loadSession": bool(self._script.get("load_session", True))}
+        capabilities: dict[str, Any] = {"loadSession": bool(self._script.get("load_session", True))}
+        if self._script.get("resume_session"):
+            capabilities["sessionCapabilities"] = {"resume": {}}
         result = {
             "protocolVersion": self._script.get("protocol_version", 1),
             "agentCapabilities": capabilities,
@@ -193,6 +196,10 @@ class AcpAgent:
     def _load(self, params: dict[str, Any]) -> dict[str, Any]:
         self._session_id = params.get("sessionId", "")
         return self._moment("load") or {"result": self._choices()}
+
+    def _resume(self, params: dict[str, Any]) -> dict[str, Any]:
+        self._session_id = params.get("sessionId", "")
+        return self._moment("resume") or {"result": self._choices()}
 
     def _choices(self) -> dict[str, Any]:
         found: dict[str, Any] = {}

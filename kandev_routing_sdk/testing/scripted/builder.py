@@ -164,12 +164,16 @@ class ScriptFile:
         return self
 
     def at(self, moment: str, steps: ScriptBuilder) -> Self:
-        """Do ``steps`` at ``start`` (before anything is read), ``initialize``, ``authenticate``, ``session``, ``load``, ``set``."""
+        """Do ``steps`` at a moment: ``start`` (before anything is read), ``initialize``, ``authenticate``, ``session``, ``load``,
+        ``resume``, ``set``.
+        """
         self._data[moment] = steps.steps
         return self
 
     def set(self, **settings: Any) -> Self:  # noqa: ANN401
-        """Set ``models``, ``modes``, ``options``, ``load_session``, ``ignore_eof``, ``protocol_version``, ``log``, ``effects``."""
+        """Set ``models``, ``modes``, ``options``, ``load_session``, ``resume_session``, ``ignore_eof``, ``protocol_version``,
+        ``log``, ``effects``.
+        """
         self._data.update(settings)
         return self
 

@@ -30,7 +30,7 @@ class Script:
         self.effects: Path = Path(self._data.get("effects", path.with_suffix(".effects.txt")))
 
     def steps(self, moment: str) -> list[Step]:
-        """Return the steps of ``start``, ``initialize``, ``authenticate``, ``session``, ``load`` or ``set``."""
+        """Return the steps of ``start``, ``initialize``, ``authenticate``, ``session``, ``load``, ``resume`` or ``set``."""
         return list(self._data.get(moment, ()))
 
     def get(self, name: str, default: Any = None) -> Any:  # noqa: ANN401  # a script holds any JSON

@@ -1,0 +1,39 @@
+"""Whose a native session is: the agent's own, which only the profile that made it may ever go on with (R-CON-2, invariant 7)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from kandev_routing_sdk.profiles import ConcreteProfile
+from kandev_routing_sdk.route.model import Route
+from kandev_routing_sdk.types import Code
+
+_SPOILT: Final = frozenset({Code.RESUME_CORRUPTED, Code.CONTEXT_EXHAUSTED})
+"""After these the native session itself is what is wrong: going on with it would fail again."""
+
+
+@dataclass(frozen=True, slots=True)
+class NativeSession:
+    """A native session together with its owner, which it never travels without."""
+
+    session_id: str = field(repr=False)
+    profile_id: str
+    family: str
+    """Of the agent that made it: a profile that was given another one since is another agent."""
+
+    def for_profile(self, profile: ConcreteProfile) -> str | None:
+        """Return the id for its owner, and nothing for anybody else. The only place where a token is handed over."""
+        return self.session_id if (profile.id, profile.family) == (self.profile_id, self.family) else None
+
+
+def native_of(route: Route, family: str | None) -> NativeSession | None:
+    """Return the native session that ``route`` may be gone on with; ``family``: of the agent that its last attempt ran.
+
+    A call has none: its only prompt is sent again where provably nothing happened, and then to a new agent.
+    """
+    if route.kind != "session" or route.native_session_id is None or route.native_profile_id is None or family is None:
+        return None
+    if route.classification is not None and route.classification.code in _SPOILT:
+        return None
+    return NativeSession(route.native_session_id, route.native_profile_id, family)

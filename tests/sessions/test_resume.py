@@ -1,0 +1,200 @@
+"""Whose native session is gone on with, and what becomes of one that is lost (R-CON-2, R-CON-5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kandev_routing_sdk.conductor.native import NativeSession, native_of
+from kandev_routing_sdk.events import EventKind, EventRecord
+from kandev_routing_sdk.profiles import ConcreteProfile
+from kandev_routing_sdk.route.continuation import OPENING
+from kandev_routing_sdk.route.model import Route
+from kandev_routing_sdk.testing import ScriptedAgent
+from kandev_routing_sdk.testing.clock import START
+from kandev_routing_sdk.types import AttemptOutcome
+from tests.routes._world import answers
+from tests.sessions._home import Home, retries
+from tests.sessions._scenes import ask, rested, see, stored
+from tests.sessions._town import Town
+
+
+@pytest.fixture
+def acp_home(lite_home: Home) -> Home:
+    """Agents that speak ACP and are soon quiet."""
+    lite_home.transport = "acp"
+    return lite_home
+
+
+QUIET = {"quiet_period_s": 0.05}
+
+
+def opened(agent: ScriptedAgent) -> list[tuple[str, str | None]]:
+    """How each of the agent's processes opened its session, and which."""
+    return [
+        (entry["method"], entry["params"].get("sessionId"))
+        for entry in agent.log
+        if entry["event"] == "request" and entry["method"] in {"session/new", "session/load", "session/resume"}
+    ]
+
+
+def noted(agent: ScriptedAgent) -> list[bool]:
+    """Whether each prompt brought a note of what was before."""
+    return [OPENING in sent.prompt for sent in agent.prompts]
+
+
+def events(home: Home, session_id: str, kind: EventKind) -> list[EventRecord]:
+    return [event for event in home.store.events(session_id=session_id) if event.kind is kind]
+
+
+def resumed(home: Home, session_id: str) -> list[Any]:
+    return [event.params["resumed"] for event in events(home, session_id, EventKind.ROUTE_CHANGED)]
+
+
+def said(home: Home, session_id: str, text: str = "and then") -> None:
+    """A further turn, by a worker."""
+    home.say(session_id, text)
+    home.work()
+
+
+@pytest.mark.parametrize("way", ["load", "resume"])
+def test_same_profile_loads_its_own_session(acp_home: Home, way: str) -> None:
+    """A restarted agent goes on where it was, in the way that it offers; what a load replays is the past, and no output."""
+    home = acp_home
+    past = answers().say("old").tool(line="old", effect=False)
+    agent = home.agent("fable", answers().say("first"), answers().say("second"), options=QUIET)
+    agent.set(resume_session=way == "resume")
+    agent.at("load", past)
+
+    seen = home.run()
+    said(home, seen.session_id)
+
+    native = agent.prompts[0].native_session_id
+    assert [("session/new", None), (f"session/{way}", native)] == opened(agent)
+    assert [native, native] == [sent.native_session_id for sent in agent.prompts]
+    assert ["do it", "and then"] == [sent.prompt for sent in agent.prompts]
+    assert [False, True] == resumed(home, seen.session_id)
+    assert [False, False] == [row.effects.tool_call for row in home.rows(seen.session_id) if row.effects is not None]
+    assert [1, 1] == [row.generation for row in home.rows(seen.session_id)]
+
+
+def test_no_token_across_profiles(acp_home: Home) -> None:
+    """Another profile always gets a native session of its own, and goes on with that one (invariant 7)."""
+    home = acp_home
+    fable = home.agent("fable", answers().say("first"), answers().fail_quota(3600), options=QUIET)
+    codex = home.agent("codex", answers().say("second"), options=QUIET)
+
+    seen = home.run()
+    said(home, seen.session_id)
+    said(home, seen.session_id)
+
+    own = codex.prompts[0].native_session_id
+    assert [("session/new", None), ("session/load", fable.prompts[0].native_session_id)] == opened(fable)
+    assert [("session/new", None), ("session/load", own)] == opened(codex)
+    assert [True, False] == noted(codex)
+    assert [False, True, False, True] == resumed(home, seen.session_id)
+    assert ["fable", "fable", "codex", "codex"] == home.by(seen.session_id)
+
+
+def test_a_failed_resume_gets_one_fresh_session(acp_home: Home) -> None:
+    """On the same generation, in the same attempt, with a note of what was before; no budget is used."""
+    home = acp_home
+    agent = home.agent("fable", answers().say("first"), answers().say("second"), policy=retries(1), options=QUIET)
+    agent.at("load", answers().fail_with(-32602, "no such session"))
+
+    seen = home.run()
+    said(home, seen.session_id)
+
+    assert ["session/new", "session/load", "session/new"] == [method for method, _ in opened(agent)]
+    assert (2, [False, True]) == (len(agent.prompts), noted(agent))
+    assert [AttemptOutcome.SUCCESS] * 2 == [row.outcome for row in home.rows(seen.session_id)]
+    assert [1, 1] == [row.generation for row in home.rows(seen.session_id)]
+    assert [False, False] == resumed(home, seen.session_id)
+    route = home.store.load(seen.session_id)
+    assert route is not None
+    assert (agent.prompts[1].native_session_id, "fable") == (route.native_session_id, route.native_profile_id)
+
+
+def test_a_fresh_session_that_fails_too_is_a_failure_like_any_other(acp_home: Home) -> None:
+    """One fresh session, not two."""
+    home = acp_home
+    agent = home.agent("fable", answers().say("first"), options=QUIET)
+    seen = home.run()
+    agent.at("load", answers().fail_with(-32602, "no such session"))
+    agent.at("session", answers().fail_overloaded())
+    other = home.agent("codex", answers().say("second"), options=QUIET)
+
+    said(home, seen.session_id)
+
+    assert ["session/new", "session/load", "session/new"] == [method for method, _ in opened(agent)]
+    assert ["fable", "fable", "codex"] == home.by(seen.session_id)
+    assert (1, [True]) == (len(agent.prompts), noted(other))
+
+
+def test_an_agent_without_a_way_back_gets_one_fresh_session(acp_home: Home) -> None:
+    """Nothing has to fail for that: it is known before anything is asked, and no second process is started."""
+    home = acp_home
+    agent = home.agent("fable", answers().say("first"), answers().say("second"), options=QUIET)
+    agent.set(load_session=False)
+
+    seen = home.run()
+    said(home, seen.session_id)
+
+    assert [("session/new", None)] * 2 == opened(agent)
+    assert (2, [False, True]) == (agent.starts, noted(agent))
+    assert [False, False] == resumed(home, seen.session_id)
+
+
+def test_a_retry_of_the_same_candidate_goes_on_with_its_session(acp_home: Home) -> None:
+    """Nothing had happened, so nothing is repeated; what was said before is still known."""
+    home = acp_home
+    turns = (answers().say("first"), answers().fail_overloaded(), answers().say("second"))
+    agent = home.agent("fable", *turns, policy=retries(1), options=QUIET)
+
+    seen = home.run()
+    said(home, seen.session_id)
+    home.work(after_s=10)
+
+    native = agent.prompts[0].native_session_id
+    assert [("session/new", None), ("session/load", native), ("session/load", native)] == opened(agent)
+    assert [False, False, False] == noted(agent)
+
+
+def test_what_a_headless_agent_did_not_find_is_not_asked_for_again(town: Town) -> None:
+    """Its session is opened with its prompt, so a person is asked; the next try is a fresh one (R-SAFE-3)."""
+    town.stage.plays["fable"] = ["answer", "puzzling", "answer"]
+    host = town.process()
+    seen = rested(town, host)
+    kept = stored(town, seen).native_session_id
+
+    ask(town, host, seen)
+    town.look(host)
+
+    assert (True, None) == (kept is not None, stored(town, seen).native_session_id)
+    assert "action_required" == see(town, seen).state
+
+
+@pytest.mark.parametrize(
+    ("profile_id", "family", "given"),
+    [("fable", "claude", "n-1"), ("codex", "claude", None), ("fable", "codex", None)],
+    ids=["its own", "another profile", "another agent under the same name"],
+)
+def test_a_token_is_handed_to_its_owner_only(profile_id: str, family: str, given: str | None) -> None:
+    """Invariant 7."""
+    profile = ConcreteProfile(id=profile_id, name="x", family=family)
+    assert given == NativeSession("n-1", "fable", "claude").for_profile(profile)
+
+
+def test_a_call_has_no_session_to_go_on_with() -> None:
+    route = Route(
+        session_id="s",
+        logical_profile_id="fable",
+        native_session_id="n-1",
+        native_profile_id="fable",
+        created_at=START,
+        updated_at=START,
+    )
+    assert NativeSession("n-1", "fable", "claude") == native_of(route, "claude")
+    assert native_of(route, None) is None
+    assert native_of(route.model_copy(update={"kind": "utility"}), "claude") is None
