@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 EPILOGUE: Final = examples(
     "kandev-routing action SESSION retry_now --generation 3",
+    "kandev-routing action SESSION resume --generation 3",
     "kandev-routing action SESSION skip_now --generation 3 --here",
     "kandev-routing action SESSION stop --generation 3 --json",
 )
@@ -27,7 +28,9 @@ def action(
     session: SessionId,
     action: Annotated[
         str,
-        typer.Argument(metavar="ACTION", help="retry_now, skip_now, cancel_wait or stop.", show_default=False),
+        typer.Argument(
+            metavar="ACTION", help="retry_now, resume, start_fresh, skip_now, cancel_wait or stop.", show_default=False
+        ),
     ],
     generation: Annotated[
         int,

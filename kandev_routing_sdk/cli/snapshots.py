@@ -28,6 +28,8 @@ _STATES: Final[Mapping[str, str]] = {
 }
 _ACTIONS: Final[Mapping[str, str]] = {
     "retry_now": "the same candidate again, now",
+    "resume": "the same profile goes on in its own session",
+    "start_fresh": "the same profile in a new session, told what is known",
     "skip_now": "another candidate, for this once",
     "cancel_wait": "wait for nothing any more",
     "stop": "end it for good",
@@ -120,6 +122,8 @@ def _facts(snapshot: Snapshot, now: datetime) -> Iterator[tuple[str, str]]:
             "effects",
             "an attempt of this turn may have done something: look at it first; nothing is repeated by itself",
         )
+    if snapshot.may_be_back:
+        yield "news", "what failed may work again; nothing is tried unasked"
     advice = _advice(snapshot)
     if advice:
         yield "advice", advice

@@ -116,6 +116,7 @@ class Attempt:
             lease=self.lease,
             # of no worth about a session that was not resumed here (R-SAFE-2)
             resume_guarantee=prepared.plan.resumed and prepared.adapter.resume_guarantee,
+            context=route.context,
         )
 
     def lost_session(self, verdict: Verdict) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kandev_routing_sdk.circuits import ResourceKey
-from kandev_routing_sdk.conductor.engine import Engine
+from kandev_routing_sdk.conductor.engine import Engine, Work
 from kandev_routing_sdk.conductor.launch import Prepared, Unlaunchable, prepare
 from kandev_routing_sdk.conductor.native import NativeSession
 from kandev_routing_sdk.profiles import Candidate
@@ -28,6 +28,14 @@ class Field:
         """All keys that any candidate stands on, each once, sorted."""
         unique = {key.key: key for view in self.views for key in view.keys}
         return tuple(unique[k] for k in sorted(unique))
+
+
+def survey_of(engine: Engine, work: Work, native: NativeSession | None = None) -> Field:
+    """Resolve the candidates of a route; of a profile that may not be used, the profile itself and why (R-RES-3)."""
+    if work.problem is not None:
+        itself = CandidateView(profile_id=work.logical_profile_id, family="", position=0, problem=work.problem)
+        return Field((itself,), {})
+    return survey(engine, work.candidates, work.cwd, native)
 
 
 def survey(engine: Engine, candidates: Sequence[Candidate], cwd: Path, native: NativeSession | None = None) -> Field:

@@ -9,14 +9,17 @@ from types import MappingProxyType
 from typing import Final
 
 from kandev_routing_sdk.circuits import Circuit, admission
-from kandev_routing_sdk.conductor.candidates import Field, rejected_of, survey
+from kandev_routing_sdk.conductor.candidates import Field, rejected_of, survey, survey_of
 from kandev_routing_sdk.conductor.claims import (
     SPREAD_S,
     decision_of,
+    hand_backs,
+    is_unchanged,
     lease_token,
     lost_record,
     new_record,
     next_try,
+    problem_of,
     waits_for,
 )
 from kandev_routing_sdk.conductor.engine import PROBE_LEASE_S, Engine, Tell, Work, WorkSource
@@ -83,7 +86,7 @@ class Chooser:
 
     def _survey(self) -> tuple[Work, Field]:
         work = self._source()
-        return work, survey(self._engine, work.candidates, work.cwd, self._native())
+        return work, survey_of(self._engine, work, self._native())
 
     def _native(self) -> NativeSession | None:
         return native_of(self._ledger.route, self._ledger.family)
@@ -115,7 +118,8 @@ class Chooser:
 
     async def _wait(self, trigger: Trigger, selection: Selection, inputs: SelectionInputs) -> None:
         """Commit that nobody is free, with the walk that found it and what is waited for."""
-        transition = self._ledger.step(trigger, Facts(deadline=self._spread(selection)))
+        facts = Facts(deadline=self._spread(selection), labels=problem_of(self._ledger.route, inputs))
+        transition = self._ledger.step(trigger, facts)
         await self._ledger.commit(
             transition, decision=decision_of(inputs, selection), waits_for=waits_for(inputs, transition.after)
         )
@@ -167,6 +171,12 @@ class Chooser:
             revoked = self._ledger.step(Trigger.LATE_EFFECT, Facts())
             await self._ledger.commit(revoked, circuits=await self._ledger.hand_backs())
             return None
+        last = await self._ledger.last_attempt()
+        if work.kind is ProfileKind.CONCRETE and not is_unchanged(last, prepared):
+            # what was to be tried again is not what would be tried: that disarms the retry (R-POL-7)
+            shown = self._ledger.step(Trigger.CANCEL_WAIT, Facts(reason=Reason.SETTINGS_CHANGED))
+            await self._ledger.commit(shown, circuits=hand_backs(last))
+            return None
         attempt_id = self._engine.ids.new("attempt:")
         transition = self._ledger.step(trigger, Facts(attempt_id=attempt_id))
         if transition.after.state is State.ACTION_REQUIRED:
@@ -175,10 +185,19 @@ class Chooser:
         claim = self._claim_of(transition.after, attempt_id, prepared)
         try:
             claimed = await self._commit(transition, claim, work.kind)
+            if work.kind is ProfileKind.CONCRETE:
+                claimed = await self._with_its_leases(claimed)
         except NotAdmitted as refused:
             await self._refused(refused)
             return None
         return self._began(claimed)
+
+    async def _with_its_leases(self, claimed: Claimed) -> Claimed:
+        """Health keeps a concrete profile from nothing; the leases that its armed retry holds are its own (R-CIR-5, R-CIR-8)."""
+        keys, now = claimed.record.resource_keys, self._engine.clock.now()
+        health = await in_thread(self._engine.store.circuit_view, keys)
+        held = frozenset(key for key, circuit in health.items() if circuit.is_held_by(claimed.lease.token, now))
+        return replace(claimed, lease=replace(claimed.lease, held=held))
 
     async def _refused(self, refused: NotAdmitted) -> None:
         """Wait on, for what refused now and nothing else: what is free already would wake the route again and again."""

@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from pydantic import JsonValue
+
 from kandev_routing_sdk.circuits import admission
 from kandev_routing_sdk.conductor.engine import Engine
 from kandev_routing_sdk.conductor.launch import Prepared
@@ -79,6 +81,18 @@ def hand_backs(record: AttemptRecord | None) -> tuple[CircuitHandedBack, ...]:
 def decision_of(inputs: SelectionInputs, selection: Selection) -> DecisionRecord:
     """Return what is written down of a walk."""
     return DecisionRecord(DecisionSort.SELECTION, inputs.to_json(), selection_answer(selection))
+
+
+def is_unchanged(last: AttemptRecord | None, prepared: Prepared) -> bool:
+    """Whether a profile would be launched just as it was for its last attempt."""
+    profile, model_id = prepared.profile, prepared.identity.model_id
+    return last is None or (last.profile_version, last.model_id) == (profile.version, model_id)
+
+
+def problem_of(route: Route, inputs: SelectionInputs) -> dict[str, JsonValue]:
+    """Return the word that says why the selected profile itself may not be used any more, if so (R-RES-3)."""
+    found = [c.problem[0] for c in inputs.candidates if c.problem and c.profile_id == route.logical_profile_id]
+    return {"profile_problem": found[0]} if found else {}
 
 
 def waits_for(inputs: SelectionInputs, after: Route) -> tuple[Wait, ...]:

@@ -17,6 +17,7 @@ from kandev_routing_sdk.circuits import ResourceKey
 from kandev_routing_sdk.conductor.attempt import Attempt, make_attempt, report_of
 from kandev_routing_sdk.conductor.choice import Chooser, Claimed
 from kandev_routing_sdk.conductor.claims import hand_backs, lease_token
+from kandev_routing_sdk.conductor.edits import Edits
 from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S, Engine, Tell, WorkSource
 from kandev_routing_sdk.conductor.judge import (
     Verdict,
@@ -85,6 +86,7 @@ class Drive:
         self.reports: list[AttemptReport] = []
         self._chooser = Chooser(engine, work, tell, self._ledger, self.reports)
         self._recovery = Recovery(engine, self._ledger, self._chooser)
+        self._edits = Edits(self._ledger, self._chooser)
         self._requests = Requests(engine, self._ledger, self._chooser, self._recovery)
         self._resuming = Resuming(self._ledger, self._chooser)
         self.text: str = ""
@@ -298,7 +300,7 @@ class Drive:
             await self._judge()
             return
         await self._resuming.noted(attempt, ready)
-        await self._notice_removal()
+        await self._edits.notice()
         transition = self._ledger.step(Trigger.READY, attempt.ready(ready))
         if not transition.after.turn_running:  # there is nothing to ask it
             await self._end_agent()
@@ -340,14 +342,9 @@ class Drive:
     async def _prompt(self) -> None:
         assert self._attempt is not None  # noqa: S101  # it was started
         request = self._prompt_text if self._prompt_text is not None else self.route.parked_prompt or ""
-        await self._attempt.downstream.prompt(join_prompt(request, self.route.continuation), self._attempt.turn)
+        async with alongside(self._edits.watch()):
+            await self._attempt.downstream.prompt(join_prompt(request, self.route.continuation), self._attempt.turn)
         await self._judge()
-
-    async def _notice_removal(self) -> None:
-        """A candidate that was removed or disabled meanwhile goes on to the end of its turn, and no further (R-ENG-4)."""
-        route = self.route
-        if route.kind == "session" and not (await in_thread(self._work)).wants(route.execution_profile_id):
-            await self._ledger.commit(self._ledger.step(Trigger.CANDIDATE_REMOVED, Facts()))
 
     async def _judge(self) -> None:
         """The turn is quiet and its agent gone: settle it (R-SAFE-6)."""
@@ -356,8 +353,8 @@ class Drive:
         await attempt.downstream.stop()
         if not attempt.downstream.reaped:  # what may still act has effects that nobody sees: no successor (R-CON-8)
             attempt.turn.incomplete()
-        if self.route.state is State.ACTIVE:
-            await self._notice_removal()
+        if self.route.turn_running:
+            await self._edits.notice()
         now = self._engine.clock.now()
         report = attempt.turn.report(now)
         if report.outcome is AttemptOutcome.SUCCESS and not is_empty_answer(report):
@@ -368,11 +365,11 @@ class Drive:
             return
         self.text = attempt.prepared.cleaner.text(report.text)
         standing = attempt.standing(await in_thread(self._work), self.route)
-        verdict = judge_failure(self._engine.catalogue, report, standing, now=now)
+        uniform = self._engine.ids.uniform()
+        verdict = judge_failure(self._engine.catalogue, report, standing, now=now, uniform=uniform)
         assert verdict.decision is not None  # noqa: S101  # a failure always has one
         facts = replace(facts_of(verdict, report), native_session_lost=attempt.lost_session(verdict))
         transition = self._ledger.step(trigger_for(verdict.decision), facts, now=now)
-        uniform = self._engine.ids.uniform()
         booked = book_failure(verdict, report, standing, transition.after, uniform=uniform, now=now)
         await self._settle(attempt, report, booked, transition)
 

@@ -61,6 +61,8 @@ class Work:
     kind: ProfileKind
     candidates: tuple[Candidate, ...]
     cwd: Path
+    problem: tuple[str, str] | None = None
+    """Why the profile itself may not be used any more: a stable word and one sentence; it has no candidates then (R-RES-3)."""
 
     def wants(self, profile_id: str | None) -> bool:
         """Whether this is still one of the candidates, and enabled."""

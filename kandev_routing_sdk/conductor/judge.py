@@ -21,7 +21,7 @@ from kandev_routing_sdk.circuits import (
 from kandev_routing_sdk.evidence.correlation import Correlation, staleness
 from kandev_routing_sdk.evidence.effects import effect_refusal
 from kandev_routing_sdk.evidence.turn import TurnReport
-from kandev_routing_sdk.policy import Decision, DecisionKind, PolicyDocument
+from kandev_routing_sdk.policy import Context, Decision, DecisionKind, PolicyDocument
 from kandev_routing_sdk.records import (
     CircuitChange,
     CircuitFailed,
@@ -32,10 +32,10 @@ from kandev_routing_sdk.records import (
     Wait,
 )
 from kandev_routing_sdk.route.facts import Facts
-from kandev_routing_sdk.route.guards import leaves_by_itself
+from kandev_routing_sdk.route.guards import is_watched, leaves_by_itself
 from kandev_routing_sdk.route.model import Reason, Route, State, Visit
 from kandev_routing_sdk.route.past import PolicyInputs
-from kandev_routing_sdk.types import AttemptOutcome, ErrorClass, Scope
+from kandev_routing_sdk.types import AttemptOutcome, Confidence, ErrorClass, Scope
 
 ARMED_LEASE: Final = timedelta(seconds=60)
 """How long the lease of an armed retry outlives its due time: enough to start an agent."""
@@ -100,19 +100,27 @@ class Standing:
     keys: tuple[ResourceKey, ...]
     lease: Lease
     resume_guarantee: bool = False
+    context: Context = Context.DYNAMIC
 
 
-def judge_failure(catalogue: Catalogue, report: TurnReport, standing: Standing, *, now: datetime) -> Verdict:
-    """Classify and decide. What it means for shared health is :func:`book_failure`'s to say, once the step is known."""
+def judge_failure(
+    catalogue: Catalogue, report: TurnReport, standing: Standing, *, now: datetime, uniform: float = 0.0
+) -> Verdict:
+    """Classify and decide. What it means for shared health is :func:`book_failure`'s to say, once the step is known.
+
+    ``uniform``: jitter in [0, 1) for the context that has some, made by the caller.
+    """
     classification = catalogue.classify(report.evidence, sanitised=True)
     stale = staleness(report.evidence, standing.correlation) is not None
     inputs = PolicyInputs(
         policy=standing.policy,
-        retries_used=standing.visit.retries_used.get(classification.error_class, 0),
+        retries_used=_retries_used(standing, classification.error_class),
         reset_wait_used=classification.error_class in standing.visit.reset_waits_used,
         now=now,
         stale=stale,
         resume_guarantee=standing.resume_guarantee,
+        context=standing.context,
+        uniform=uniform,
     )
     decision = inputs.evaluate(classification, report.effects)
     automatic = not stale and classification.automatic_refusal(report.effects) is None
@@ -163,10 +171,16 @@ def facts_of(verdict: Verdict, report: TurnReport) -> Facts:
 
 
 def waits_of(verdict: Verdict, route: Route) -> tuple[Wait, ...]:
-    """Return what a route waits for that a failure brought to rest, besides its deadline (R-CIR-6, R-ENG-6)."""
+    """Return what a route waits for that a failure brought to rest, besides its deadline (R-CIR-6, R-ENG-6).
+
+    A concrete profile's person is told as soon as a try may work again (R-POL-7).
+    """
     failed = [change for change in verdict.circuits if isinstance(change, CircuitFailed)]
     if route.state is State.WAITING_FOR_RESET:
         return tuple(Wait(change.key.key, until_closed=True) for change in failed)
+    if is_watched(route):
+        opened = (change for change in failed if change.fact.confidence is Confidence.HIGH)
+        return tuple(Wait(change.key.key) for change in opened)
     if route.state is State.ACTION_REQUIRED and leaves_by_itself(route):
         return tuple(Wait(change.key.key, until_closed=not needs_person(change.fact.code)) for change in failed)
     return ()
@@ -176,6 +190,12 @@ def is_empty_answer(report: TurnReport) -> bool:
     """An ``end_turn`` with no content, tool or usage is not an answer (R-CON-7)."""
     used = report.usage is not None and report.usage.input_tokens + report.usage.output_tokens > 0
     return report.outcome is AttemptOutcome.SUCCESS and not report.effects.any_activity and not used
+
+
+def _retries_used(standing: Standing, error_class: ErrorClass) -> int:
+    """A candidate's document has a budget for each class; whoever watches has one for the prompt (R-POL-7)."""
+    used = standing.visit.retries_used
+    return sum(used.values()) if standing.context is Context.INTERACTIVE else used.get(error_class, 0)
 
 
 def _reason(report: TurnReport, classification: Classification, decision: Decision, *, automatic: bool) -> Reason:

@@ -29,7 +29,7 @@ from kandev_routing_sdk.records import (
 )
 from kandev_routing_sdk.results import CircuitChanged
 from kandev_routing_sdk.route.facts import Facts
-from kandev_routing_sdk.route.guards import is_at_rest, leaves_by_itself
+from kandev_routing_sdk.route.guards import is_at_rest, is_watched, leaves_by_itself
 from kandev_routing_sdk.route.model import Route, State, Trigger
 from kandev_routing_sdk.route.step import Transition, step
 
@@ -46,6 +46,7 @@ class Ledger:
         self._attempts = 0
         self._family: str | None = None
         self._committing = False
+        self._beat = anyio.Event()
 
     @property
     def begun(self) -> bool:
@@ -182,6 +183,10 @@ class Ledger:
         for change in transitions:
             self._tell(_told(change.after))
 
+    async def heartbeat(self) -> None:
+        """Return at the next heartbeat of :meth:`keep_owner`."""
+        await self._beat.wait()
+
     async def keep_owner(self, probe_token: Callable[[], str | None]) -> None:
         """Renew ownership, and a running probe's lease, for as long as the route is ours; run it beside everything, waits too.
 
@@ -203,6 +208,8 @@ class Ledger:
             if kept is None:
                 continue
             renewed = anyio.current_time()
+            self._beat.set()
+            self._beat = anyio.Event()
             # a commit that is on its way may be the one that gives the session up; the next heartbeat knows
             if not kept and not self._committing and not is_at_rest(self.route):
                 raise StoreUnavailable(
@@ -227,7 +234,8 @@ def _stays(transition: Transition) -> bool:
         return False
     if after.prior_state is not None or before.prior_state is not None:
         return True
-    stuck = after.state is State.ACTION_REQUIRED and not leaves_by_itself(after)
+    untold = is_watched(after) and not after.may_be_back
+    stuck = after.state is State.ACTION_REQUIRED and not leaves_by_itself(after) and not untold
     return before.state is after.state and not stuck
 
 

@@ -34,7 +34,7 @@ def _params(kind: EventKind, before: Route, after: Route, facts: Facts) -> dict[
         case EventKind.CAPABILITIES_REPLACED:
             return {"profile_id": after.execution_profile_id, "capabilities": dict(facts.capabilities)}
         case EventKind.ROUTE_WAITING:
-            return _waiting(after)
+            return {**_waiting(after), **facts.labels}
         case EventKind.ROUTE_PENDING:
             return {"profile_id": after.execution_profile_id, "pending": after.state is State.REROUTE_PENDING}
         case EventKind.TURN_STARTED | EventKind.TURN_ENDED:
@@ -68,6 +68,8 @@ def _waiting(route: Route) -> dict[str, JsonValue]:
         "actions": [action.value for action in valid_actions(route)],
         **_cause(route),
     }
+    if route.may_be_back:
+        params["may_be_back"] = True
     decision = route.decision
     if decision is not None and route.state in {State.RETRY_WAIT, State.WAITING_FOR_RESET}:
         params["ordinal"] = decision.ordinal

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final
 
+from kandev_routing_sdk.policy import Context
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import Reason, Route, State, Trigger
 from kandev_routing_sdk.route.rows import Guard, Row
@@ -14,7 +15,14 @@ from kandev_routing_sdk.route.table import ATTEMPT_CAP, TABLE
 IN_FLIGHT: Final = frozenset({State.SELECTING, State.STARTING, State.SWITCHING, State.RETRYING})
 """Somebody is at work for the session; such a state always has a live owner, or reconciliation moves it."""
 
-ACTIONS: Final = (Trigger.RETRY_NOW, Trigger.SKIP_NOW, Trigger.CANCEL_WAIT, Trigger.STOP)
+ACTIONS: Final = (
+    Trigger.RETRY_NOW,
+    Trigger.RESUME,
+    Trigger.START_FRESH,
+    Trigger.SKIP_NOW,
+    Trigger.CANCEL_WAIT,
+    Trigger.STOP,
+)
 """What a person may ask for; fenced by the generation (R-ENG-7)."""
 
 _LEAVES_BY_ITSELF: Final = frozenset({Reason.NO_ELIGIBLE_CANDIDATE, Reason.RECOVERY_EXHAUSTED})
@@ -48,8 +56,17 @@ def is_at_rest(route: Route) -> bool:
 
 
 def leaves_by_itself(route: Route) -> bool:
-    """Whether a change of settings, credentials or health takes the route out of ``action_required`` (R-ENG-6)."""
-    return route.reason in _LEAVES_BY_ITSELF and not route.potentially_effectful
+    """Whether a change of settings, credentials or health takes the route out of ``action_required`` (R-ENG-6).
+
+    Never a concrete profile's: what was shown to its person is not replayed unasked (R-POL-7).
+    """
+    dynamic = route.context is Context.DYNAMIC
+    return dynamic and route.reason in _LEAVES_BY_ITSELF and not route.potentially_effectful
+
+
+def is_watched(route: Route) -> bool:
+    """Whether a person is told when what failed may work again, instead of the route going on by itself (R-POL-7)."""
+    return route.context is Context.INTERACTIVE and route.state is State.ACTION_REQUIRED
 
 
 def attempts_left(route: Route) -> int:
@@ -83,6 +100,9 @@ _GUARDS: Final[Mapping[Guard, Callable[[Route, Facts], bool]]] = MappingProxyTyp
         Guard.THEN_SKIP: lambda r, f: f.deadline is None and _pending(r) == "skip",
         Guard.THEN_STOP: lambda r, f: f.deadline is None and _pending(r) != "skip",
         Guard.LEAVES_BY_ITSELF: lambda r, _: leaves_by_itself(r),
+        Guard.DYNAMIC: lambda r, _: r.context is not Context.INTERACTIVE,
+        Guard.CONCRETE: lambda r, _: r.context is Context.INTERACTIVE,
+        Guard.UNTOLD: lambda r, _: not r.may_be_back,
         Guard.FLAG_WAS_ON: lambda r, _: r.prior_state is None,
         Guard.FLAG_WAS_OFF: lambda r, _: r.prior_state is not None,
     }

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.evidence.model import UtcDatetime
-from kandev_routing_sdk.policy import Decision
+from kandev_routing_sdk.policy import Context, Decision
 from kandev_routing_sdk.types import ErrorClass
 
 
@@ -69,6 +69,10 @@ class Trigger(StrEnum):
     SETTINGS_CHANGED = "settings_changed"
     """Settings, credentials or a circuit changed."""
     RETRY_NOW = "retry_now"
+    RESUME = "resume"
+    """A person lets a concrete profile go on in its own native session (R-POL-7)."""
+    START_FRESH = "start_fresh"
+    """The same in a new native session, which is told what is known."""
     SKIP_NOW = "skip_now"
     CANCEL_WAIT = "cancel_wait"
     STOP = "stop"
@@ -182,6 +186,8 @@ class Route(_Frozen):
     session_id: str
     kind: Literal["session", "utility"] = "session"
     logical_profile_id: str
+    context: Context = Context.DYNAMIC
+    """Who decides after a failure: ``interactive`` for a session of a concrete profile, and for nothing else (R-POL-7)."""
     cwd: str | None = None
     """Absolute folder in which the session's agents work, for whichever process goes on with it."""
     profile_version: int = 1
@@ -208,6 +214,8 @@ class Route(_Frozen):
     probe_early: bool = False
     """A person asked for the next try: whoever makes it may ask a resource before it is due (R-ENG-6)."""
     deadline: UtcDatetime | None = None
+    may_be_back: bool = False
+    """``interactive``, ``action_required``: what failed may work again, which is said and not tried (R-POL-7)."""
     decision: Decision | None = None
     """The policy decision that led here, with its snapshot and pending outcome."""
     classification: Classification | None = None

@@ -16,7 +16,7 @@ from pydantic import JsonValue, TypeAdapter
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.circuits import Circuit
 from kandev_routing_sdk.evidence.model import Effects
-from kandev_routing_sdk.policy import Decision, PolicyDocument, evaluate
+from kandev_routing_sdk.policy import Context, Decision, PolicyDocument, evaluate, interactive
 from kandev_routing_sdk.route.model import Round
 from kandev_routing_sdk.route.select import CandidateView, Selection, select
 from kandev_routing_sdk.types import CircuitState
@@ -87,9 +87,23 @@ class PolicyInputs:
     now: datetime
     stale: bool
     resume_guarantee: bool
+    context: Context = Context.DYNAMIC
+    """Of a session: ``dynamic``, or ``interactive``, which has no document of its own (R-POL-7)."""
+    uniform: float = 0.0
+    """``interactive``: the jitter that was thrown."""
 
     def evaluate(self, classification: Classification, effects: Effects | None) -> Decision:
         """Decide."""
+        if self.context is Context.INTERACTIVE:
+            return interactive(
+                classification,
+                effects=effects,
+                retries_used=self.retries_used,
+                now=self.now,
+                uniform=self.uniform,
+                stale=self.stale,
+                resume_guarantee=self.resume_guarantee,
+            )
         return evaluate(
             self.policy,
             classification,

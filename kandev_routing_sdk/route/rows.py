@@ -30,6 +30,9 @@ class Guard(StrEnum):
     THEN_SKIP = "beyond the bound, exhausted: skip"
     THEN_STOP = "beyond the bound, exhausted: stop"
     LEAVES_BY_ITSELF = "cause and effects allow it (R-ENG-6)"
+    DYNAMIC = "dynamic profile"
+    CONCRETE = "concrete profile"
+    UNTOLD = "not told yet"
     FLAG_WAS_ON = "flag was on"
     FLAG_WAS_OFF = "flag was off"
 
@@ -72,6 +75,8 @@ class Write(StrEnum):
     END_TURN = "end_turn"
     BIND_SESSION = "bind_session"
     FORGET_SESSION = "forget_session"
+    MAY_BE_BACK = "may_be_back"
+    """What failed may work again; a person is told, until the route goes on."""
     REMEMBER_REMOVAL = "remember_removal"
     FORGET_REMOVAL = "forget_removal"
     KEEP_PRIOR = "keep_prior"

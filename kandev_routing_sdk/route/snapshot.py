@@ -9,7 +9,7 @@ from datetime import datetime
 from pydantic import JsonValue
 
 from kandev_routing_sdk.route.guards import valid_actions
-from kandev_routing_sdk.route.model import Route
+from kandev_routing_sdk.route.model import Route, State
 from kandev_routing_sdk.types import ErrorClass
 
 
@@ -19,6 +19,8 @@ class Snapshot:
 
     session_id: str
     logical_profile_id: str
+    context: str
+    """``interactive`` for a concrete profile, whose failures are its person's; ``dynamic`` otherwise."""
     execution_profile_id: str | None
     state: str
     reason: str
@@ -41,6 +43,8 @@ class Snapshot:
     has_prompt: bool
     """Whether a message of the user is still to be answered."""
     actions: tuple[str, ...]
+    may_be_back: bool = False
+    """A concrete profile's: what failed may work again. Nothing is tried unasked (R-POL-7)."""
     candidates: tuple[Mapping[str, JsonValue], ...] = ()
     """The last walk: each candidate with its reason."""
     created_at: datetime
@@ -51,6 +55,7 @@ class Snapshot:
         return {
             "session_id": self.session_id,
             "logical_profile_id": self.logical_profile_id,
+            "context": self.context,
             "execution_profile_id": self.execution_profile_id,
             "state": self.state,
             "reason": self.reason,
@@ -67,6 +72,7 @@ class Snapshot:
             "potentially_effectful": self.potentially_effectful,
             "has_prompt": self.has_prompt,
             "actions": list(self.actions),
+            "may_be_back": self.may_be_back,
             "candidates": [dict(c) for c in self.candidates],
             "created_at": self.created_at.isoformat(),
             "updated_at": self.updated_at.isoformat(),
@@ -82,6 +88,7 @@ def snapshot_of(route: Route, walk: Sequence[Mapping[str, JsonValue]] = ()) -> S
     return Snapshot(
         session_id=route.session_id,
         logical_profile_id=route.logical_profile_id,
+        context=route.context.value,
         execution_profile_id=route.execution_profile_id,
         state=route.state.value,
         reason=route.reason.value,
@@ -98,6 +105,7 @@ def snapshot_of(route: Route, walk: Sequence[Mapping[str, JsonValue]] = ()) -> S
         potentially_effectful=route.potentially_effectful,
         has_prompt=route.parked_prompt is not None,
         actions=tuple(action.value for action in valid_actions(route)),
+        may_be_back=route.may_be_back and route.state is State.ACTION_REQUIRED,
         candidates=tuple(walk),
         created_at=route.created_at,
         updated_at=route.updated_at,

@@ -15,7 +15,7 @@ from kandev_routing_sdk.errors import (
     StaleRevision,
     TurnInProgress,
 )
-from kandev_routing_sdk.policy import Decision, DecisionKind
+from kandev_routing_sdk.policy import Context, Decision, DecisionKind
 from kandev_routing_sdk.route.drafts import drafts
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.guards import ACTIONS, is_settled, matching
@@ -47,7 +47,7 @@ class Transition:
     before: Route | None
     """None: the session begins."""
     after: Route
-    """Same revision as before: the store raises it with the commit."""
+    """With the next revision: the store commits it only if nobody else took that."""
     effects: tuple[Effect, ...]
     events: tuple[EventDraft, ...]
 
@@ -60,6 +60,7 @@ def begin(  # noqa: PLR0913  # what a route begins with
     prompt: str | None = None,
     kind: Literal["session", "utility"] = "session",
     profile_version: int = 1,
+    context: Context = Context.DYNAMIC,
     cwd: str | None = None,
     owner_id: str | None = None,
     owner_until: datetime | None = None,
@@ -69,6 +70,7 @@ def begin(  # noqa: PLR0913  # what a route begins with
         session_id=session_id,
         kind=kind,
         logical_profile_id=logical_profile_id,
+        context=context,
         profile_version=profile_version,
         cwd=cwd,
         revision=1,

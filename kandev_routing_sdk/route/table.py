@@ -58,6 +58,12 @@ def _reselect(reason: Reason, *writes: Write, when: tuple[Guard, ...] = ()) -> R
     return Row(S.SELECTING, reason, when, (W.NEW_ROUND, *writes, W.CLEAR_DEADLINE), (E.DISARM_DEADLINE, *_RESELECT))
 
 
+def _fresh(*guards: Guard) -> _Rows:
+    """The same profile in a new native session, which is told what is known: its person asked for that (R-POL-7)."""
+    row = _reselect(R.USER_ACTION, W.RENEW_CAP, W.FORGET_SESSION, when=(*guards, G.CONCRETE))
+    return {T.START_FRESH: (row,)}
+
+
 def _prompt_to_another(*guards: Guard) -> Row:
     """The next turn begins without the candidate, which was removed or disabled while nothing ran (R-ENG-4)."""
     return _switch(R.CANDIDATE_REMOVED, when=(*guards, G.UNLISTED), writes=(W.NEW_CYCLE, W.PARK_PROMPT))
@@ -159,7 +165,7 @@ def _active() -> _Rows:
     redo, relaunch = (W.END_TURN, W.REDO_ATTEMPT), (E.STOP_DOWNSTREAM, E.LAUNCH)
     return {
         T.PROMPT: (
-            Row(S.ACTIVE, R.USER_ACTION, (*idle, G.LISTED), next_turn, (E.SEND_PROMPT,), (K.TURN_STARTED,)),
+            Row(S.ACTIVE, R.USER_ACTION, (*idle, G.LISTED), next_turn, (E.SEND_PROMPT,)),
             _prompt_to_another(*idle),
         ),
         T.PROCESS_GONE: (Row(S.STARTING, None, idle, (W.REDO_ATTEMPT,), relaunch),),
@@ -246,7 +252,8 @@ def _timed() -> _Rows:
             _person(R.RECOVERY_EXHAUSTED, when=(G.THEN_STOP,)),
         ),
         T.RETRY_NOW: (Row(S.RETRYING, R.USER_ACTION, (), by_hand, _RELAUNCH),),
-        T.SKIP_NOW: (_switch(R.USER_ACTION, writes=(W.RENEW_CAP, W.EXCLUDE_CURRENT)),),
+        T.SKIP_NOW: (_switch(R.USER_ACTION, when=(G.DYNAMIC,), writes=(W.RENEW_CAP, W.EXCLUDE_CURRENT)),),
+        **_fresh(),
         T.CANCEL_WAIT: (_person(R.USER_ACTION),),
         T.CANDIDATE_REMOVED: (_switch(R.CANDIDATE_REMOVED, writes=(W.EXCLUDE_CURRENT,)),),
         T.PROMPT: (Row(S.RETRYING, R.USER_ACTION, (G.LISTED,), next_turn, _RELAUNCH), _prompt_to_another()),
@@ -280,10 +287,17 @@ def _action_required() -> _Rows:
     on = (G.FLAG_WAS_ON,)
     skip = (W.NEW_ROUND, W.RENEW_CAP, W.SKIP_CURRENT_ONCE)
     marked = (W.MARK_EFFECTFUL,)
+    routed, watched = (*on, G.DYNAMIC), (*on, G.CONCRETE)
     return {
-        T.SETTINGS_CHANGED: (_reselect(R.SETTINGS_CHANGED, when=(*on, G.LEAVES_BY_ITSELF)),),
-        T.RETRY_NOW: (_reselect(R.USER_ACTION, W.RENEW_CAP, W.PIN_CURRENT, W.PROBE_EARLY, when=on),),
-        T.SKIP_NOW: (_switch(R.USER_ACTION, when=on, writes=skip),),
+        T.SETTINGS_CHANGED: (
+            _reselect(R.SETTINGS_CHANGED, when=(*on, G.LEAVES_BY_ITSELF)),
+            # Nobody replays what was shown: the person is told that it may work now (R-POL-7).
+            Row(Goes.NOWHERE, None, (*watched, G.UNTOLD), (W.MAY_BE_BACK,), (), (K.ROUTE_WAITING,)),
+        ),
+        T.RETRY_NOW: (_reselect(R.USER_ACTION, W.RENEW_CAP, W.PIN_CURRENT, W.PROBE_EARLY, when=routed),),
+        T.RESUME: (_reselect(R.USER_ACTION, W.RENEW_CAP, when=watched),),
+        **_fresh(*on),
+        T.SKIP_NOW: (_switch(R.USER_ACTION, when=routed, writes=skip),),
         T.CANCEL_WAIT: (Row(Goes.NOWHERE, when=on),),
         # What the unsafe attempts of the turn may have done stays marked: the next agent is told (R-SAFE-4).
         T.PROMPT: (_reselect(R.USER_ACTION, W.NEW_CYCLE, W.PARK_PROMPT, when=on),),

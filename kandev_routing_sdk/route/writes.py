@@ -75,7 +75,7 @@ def _redo_attempt(route: Route, move: Move) -> Route:
 
 
 def _new_round(route: Route, _move: Move) -> Route:
-    return _with(route, round=Round())
+    return _with(route, round=Round(), may_be_back=False)
 
 
 def _new_cycle(route: Route, _move: Move) -> Route:
@@ -208,6 +208,7 @@ _WRITES: Final[Mapping[Write, Callable[[Route, Move], Route]]] = MappingProxyTyp
         Write.END_TURN: _set(turn_running=False),
         Write.BIND_SESSION: _bind_session,
         Write.FORGET_SESSION: _forget_session,
+        Write.MAY_BE_BACK: _set(may_be_back=True),
         Write.REMEMBER_REMOVAL: _set(removal_pending=True),
         Write.FORGET_REMOVAL: _set(removal_pending=False),
         Write.KEEP_PRIOR: _keep_prior,

@@ -102,6 +102,10 @@ class Prober:
 
     async def _probe(self, circuit: Circuit, asker: Prepared) -> bool:
         engine, token = self._engine, self._engine.ids.new("probe:")
+        view = await in_thread(engine.store.circuit_view, (circuit.key,))
+        circuit = view.get(circuit.key.key, circuit)
+        if not is_wanted(circuit, engine.clock.now()):
+            return False  # somebody else asked since we looked
         early = circuit.deadline is not None and circuit.deadline > engine.clock.now()
         admit = Admit((circuit.key,), token, engine.owner_id, LEASE_S, early=early)
         try:

@@ -27,6 +27,10 @@ class Action(StrEnum):
 
     RETRY_NOW = "retry_now"
     """The same candidate again, now; takes the next retry slot."""
+    RESUME = "resume"
+    """A concrete profile's: go on in its own native session (R-POL-7)."""
+    START_FRESH = "start_fresh"
+    """A concrete profile's: go on in a new native session, which is told what is known."""
     SKIP_NOW = "skip_now"
     """Another candidate, for this decision only."""
     CANCEL_WAIT = "cancel_wait"

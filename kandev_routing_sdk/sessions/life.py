@@ -14,9 +14,10 @@ import anyio
 from kandev_routing_sdk.conductor import Drive, Engine, Ledger, Tell, Work, WorkSource, alongside
 from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S
 from kandev_routing_sdk.errors import ProfileNotFound, ProfileUnusable, RoutingError, UsageError
+from kandev_routing_sdk.policy import Context
 from kandev_routing_sdk.profiles import DynamicProfile
 from kandev_routing_sdk.resolver import resolve
-from kandev_routing_sdk.route.model import Route
+from kandev_routing_sdk.route.model import Reason, Route
 from kandev_routing_sdk.route.step import begin
 from kandev_routing_sdk.types import ProfileKind
 
@@ -38,8 +39,25 @@ def work_of(engine: Engine, route: Route) -> Work:
     try:
         found = resolve(engine.profiles, route.logical_profile_id, dynamic_enabled=True, scope=engine.host_scope)
     except (ProfileNotFound, ProfileUnusable):
-        return Work(route.logical_profile_id, route.profile_version, ProfileKind.DYNAMIC, (), _folder(route))
+        return _nobody(route, _problem(engine, route.logical_profile_id))
+    if route.context is Context.INTERACTIVE and found.kind is not ProfileKind.CONCRETE:
+        sentence = f"profile {route.logical_profile_id!r} is a dynamic one now; start another session to use it"
+        return _nobody(route, ("incompatible", sentence))
     return Work(route.logical_profile_id, found.profile.version, found.kind, found.candidates, _folder(route))
+
+
+def _nobody(route: Route, problem: tuple[str, str]) -> Work:
+    kind = ProfileKind.CONCRETE if route.context is Context.INTERACTIVE else ProfileKind.DYNAMIC
+    return Work(route.logical_profile_id, route.profile_version, kind, (), _folder(route), problem)
+
+
+def _problem(engine: Engine, profile_id: str) -> tuple[str, str]:
+    profile = engine.profiles.get(profile_id)
+    if profile is None:
+        return "missing", f"profile {profile_id!r} does not exist any more"
+    if not profile.enabled:
+        return "disabled", f"profile {profile_id!r} is disabled"
+    return "cross_scope", f"profile {profile_id!r} belongs to scope {profile.scope!r} now"
 
 
 def source_of(engine: Engine, route: Route) -> WorkSource:
@@ -73,6 +91,7 @@ async def begin_session(engine: Engine, order: Order, *, here: bool) -> Route:
         now=now,
         prompt=order.prompt,
         profile_version=resolution.profile.version,
+        context=Context.INTERACTIVE if resolution.kind is ProfileKind.CONCRETE else Context.DYNAMIC,
         cwd=str(order.cwd.absolute()),
         owner_id=ledger.owner_id,
         owner_until=now + timedelta(seconds=OWNER_LEASE_S if here else 0),
@@ -119,8 +138,11 @@ async def switch_flag(engine: Engine, route: Route, *, look: bool = True) -> Non
 
 
 async def reconsider(engine: Engine, route: Route) -> bool:
-    """Let a session go on that its candidates, as they are now, would not keep waiting; whether it does. Raises as above."""
-    if not is_dynamic(engine, route):  # a concrete profile's failures are for its person (R-POL-7)
+    """Let a session go on that its candidates, as they are now, would not keep waiting; whether it does. Raises as above.
+
+    A concrete profile's is shown to its person: it only says that it may go on (R-POL-7).
+    """
+    if not is_dynamic(engine, route) and route.reason is not Reason.NO_ELIGIBLE_CANDIDATE:
         return False
     drive = Drive(engine, source_of(engine, route), silent)
     await drive.adopt(route)
@@ -131,7 +153,9 @@ async def reconsider(engine: Engine, route: Route) -> bool:
 
 
 def is_dynamic(engine: Engine, route: Route) -> bool:
-    """Whether the session's profile is dynamic, or gone and so cannot be anything else."""
+    """Whether the feature flag concerns the session. One of an earlier version does not say, so its profile does."""
+    if route.context is Context.INTERACTIVE:
+        return False
     profile = engine.profiles.get(route.logical_profile_id)
     return profile is None or isinstance(profile, DynamicProfile)
 

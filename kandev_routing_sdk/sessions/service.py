@@ -122,10 +122,10 @@ class Sessions:
 
         Args:
             session_id: which.
-            action: ``retry_now``, ``skip_now``, ``cancel_wait`` or ``stop``.
+            action: ``retry_now``, ``resume``, ``start_fresh``, ``skip_now``, ``cancel_wait`` or ``stop``.
             expected_generation: of the snapshot that was acted upon.
             expected_revision: also of that snapshot, for those who want no race with a timer.
-            action_id: a repeated id is carried out once, and returns the snapshot.
+            action_id: a repeated id is carried out once, and returns what became of it: the snapshot as it is now.
             here: go on with the session in this process.
             on_progress: ``here``: called with each :data:`~kandev_routing_sdk.results.Progress`.
 

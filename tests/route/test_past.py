@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kandev_routing_sdk.catalogue.classification import Classification
 from kandev_routing_sdk.circuits import Circuit, ResourceKey
 from kandev_routing_sdk.evidence.model import Effects
-from kandev_routing_sdk.policy import ClassPolicy, Decision, PolicyDocument
+from kandev_routing_sdk.policy import ClassPolicy, Context, Decision, PolicyDocument
 from kandev_routing_sdk.policy.document import RetryPolicy, WaitPolicy
 from kandev_routing_sdk.route.model import Round, Visit
 from kandev_routing_sdk.route.past import PolicyInputs, SelectionInputs, selection_answer
@@ -175,6 +175,8 @@ INPUTS = st.builds(
     now=TIMES,
     stale=st.sampled_from([False, False, False, True]),
     resume_guarantee=st.booleans(),
+    context=st.sampled_from([Context.DYNAMIC, Context.INTERACTIVE]),
+    uniform=st.floats(0, 1, exclude_max=True),
 )
 
 
@@ -217,7 +219,13 @@ def test_a_walk_without_a_part_is_refused(missing: str) -> None:
         SelectionInputs.from_json({name: value for name, value in SELECTION.items() if name != missing})
 
 
-@pytest.mark.parametrize("missing", sorted(POLICY))
+def test_the_inputs_of_a_version_that_knew_no_context_are_a_documents() -> None:
+    """What was recorded before sessions of concrete profiles had a context of their own is decided again as it was."""
+    older = {name: value for name, value in POLICY.items() if name not in {"context", "uniform"}}
+    assert POLICY == PolicyInputs.from_json(older).to_json()
+
+
+@pytest.mark.parametrize("missing", sorted(POLICY.keys() - {"context", "uniform"}))
 def test_a_policys_inputs_without_a_part_are_refused(missing: str) -> None:
     assert POLICY == PolicyInputs.from_json(stored(POLICY)).to_json()
     with pytest.raises(ValueError, match=missing):

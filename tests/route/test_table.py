@@ -9,9 +9,9 @@ from typing import NamedTuple
 import pytest
 
 from kandev_routing_sdk.errors import DynamicRoutingDisabled, IllegalTransition, TurnInProgress
-from kandev_routing_sdk.policy import Decision, DecisionKind
+from kandev_routing_sdk.policy import Context, Decision, DecisionKind
 from kandev_routing_sdk.route import TABLE, Facts, matching, step
-from kandev_routing_sdk.route.guards import holds
+from kandev_routing_sdk.route.guards import ACTIONS, holds
 from kandev_routing_sdk.route.model import Effect, Reason, Route, State, Trigger
 from kandev_routing_sdk.route.rows import Goes, Guard, Write
 from kandev_routing_sdk.types import Code, ErrorClass
@@ -32,6 +32,8 @@ class Case(NamedTuple):
     reason: Reason = Reason.NO_ELIGIBLE_CANDIDATE
     effectful: bool = False
     unlisted: bool = False
+    concrete: bool = False
+    told: bool = False
 
 
 Next = Callable[[Case], State | None]
@@ -47,6 +49,14 @@ def idle(state: State) -> Next:
 
 def listed(state: State) -> Next:
     return lambda c: S.SWITCHING if c.unlisted else state
+
+
+def dynamic(state: State) -> Next:
+    return lambda c: None if c.concrete else state
+
+
+def concrete(state: State) -> Next:
+    return lambda c: state if c.concrete else None
 
 
 def while_idle(of: Next) -> Next:
@@ -133,7 +143,8 @@ def _timed(state: State) -> dict[Trigger, Next]:
         T.DUE: capped(S.RETRYING),
         T.DUE_NOT_ADMITTED: not_admitted(state),
         T.RETRY_NOW: to(S.RETRYING),
-        T.SKIP_NOW: to(S.SWITCHING),
+        T.SKIP_NOW: dynamic(S.SWITCHING),
+        T.START_FRESH: concrete(S.SELECTING),
         T.CANCEL_WAIT: to(S.ACTION_REQUIRED),
         T.CANDIDATE_REMOVED: to(S.SWITCHING),
         T.PROMPT: listed(S.RETRYING),
@@ -190,13 +201,17 @@ LEGAL: Mapping[State, Mapping[Trigger, Next]] = {
     S.ACTION_REQUIRED: {
         T.SETTINGS_CHANGED: _on(
             lambda c: (
-                S.SELECTING
+                (None if c.told else S.ACTION_REQUIRED)
+                if c.concrete
+                else S.SELECTING
                 if c.reason in {Reason.NO_ELIGIBLE_CANDIDATE, Reason.RECOVERY_EXHAUSTED} and not c.effectful
                 else None
             )
         ),
-        T.RETRY_NOW: _on(to(S.SELECTING)),
-        T.SKIP_NOW: _on(to(S.SWITCHING)),
+        T.RETRY_NOW: _on(dynamic(S.SELECTING)),
+        T.RESUME: _on(concrete(S.SELECTING)),
+        T.START_FRESH: _on(concrete(S.SELECTING)),
+        T.SKIP_NOW: _on(dynamic(S.SWITCHING)),
         T.CANCEL_WAIT: _on(to(S.ACTION_REQUIRED)),
         T.PROMPT: _on(to(S.SELECTING)),
         T.LATE_EFFECT: _on(to(S.ACTION_REQUIRED)),
@@ -233,6 +248,11 @@ CASES = [
         )
     ),
     *(Case(running=run, unlisted=True) for run in BOTH),
+    *(
+        Case(running=run, flag_off=off, concrete=True, told=told, reason=reason, effectful=told)
+        for run, off, told in itertools.product(BOTH, BOTH, BOTH)
+        for reason in (Reason.RECOVERY_EXHAUSTED, Reason.UNSAFE_EFFECTS)
+    ),
 ]
 
 
@@ -258,6 +278,8 @@ def route_of(state: State, case: Case) -> Route:
         decision=a_decision(case.then),
         reason=case.reason,
         potentially_effectful=case.effectful,
+        context=Context.INTERACTIVE if case.concrete else Context.DYNAMIC,
+        may_be_back=case.told,
         prior_state=S.WAITING if case.flag_off and state is S.ACTION_REQUIRED else None,
     )
 
@@ -312,7 +334,7 @@ def test_a_prompt_that_is_refused_meets_a_turn_in_progress(state: State) -> None
             step(route, T.PROMPT, Facts(prompt="next", attempt_id="a8"), now=NOW)
 
 
-@pytest.mark.parametrize("action", [T.RETRY_NOW, T.SKIP_NOW, T.CANCEL_WAIT, T.STOP])
+@pytest.mark.parametrize("action", ACTIONS)
 def test_an_action_during_a_turn_is_a_failed_precondition(action: Trigger) -> None:
     """R-ENG-7."""
     for state in (S.ACTIVE, S.REROUTE_PENDING):
@@ -322,7 +344,7 @@ def test_an_action_during_a_turn_is_a_failed_precondition(action: Trigger) -> No
         step(a_route(S.STARTING, parked_prompt="hello"), action, now=NOW)
 
 
-@pytest.mark.parametrize("action", [T.RETRY_NOW, T.SKIP_NOW, T.CANCEL_WAIT, T.PROMPT])
+@pytest.mark.parametrize("action", [*(a for a in ACTIONS if a is not T.STOP), T.PROMPT])
 def test_an_action_while_the_flag_is_off_says_so(action: Trigger) -> None:
     """R-RES-4."""
     with pytest.raises(DynamicRoutingDisabled):

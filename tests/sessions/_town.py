@@ -243,7 +243,7 @@ class Town:
         if commit.selection is not None:
             self.generations.setdefault(session_id, []).append(commit.selection.generation)
         spoke = commit.before is not None and commit.after.prompt_number > commit.before.prompt_number
-        acted = commit.action is not None and commit.action.action in {"retry_now", "skip_now"}
+        acted = commit.action is not None and commit.action.action in {"retry_now", "resume", "start_fresh", "skip_now"}
         if spoke or acted:
             self.asked[session_id] = self.asked.get(session_id, 0) + 1
 

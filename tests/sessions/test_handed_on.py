@@ -192,7 +192,7 @@ def test_a_message_into_a_far_wait_closes_what_it_proves_well(town: Town, here: 
 
 
 @HERE
-@pytest.mark.parametrize("how", ["retry_now", "prompt"])
+@pytest.mark.parametrize("how", ["resume", "prompt"])
 def test_a_concrete_session_is_not_blocked_by_circuits(town: Town, how: str, here: bool) -> None:
     """Not by one that another session is about to ask, either (R-CIR-8)."""
     shelve(town, second=[fable(policy=waits(600))])
@@ -202,7 +202,7 @@ def test_a_concrete_session_is_not_blocked_by_circuits(town: Town, how: str, her
     seen = rested(town, host, "fable")
     assert ["fable"] * 2 == got(town)
 
-    if how == "retry_now":
+    if how == "resume":
         act(town, host, seen, how, here=here)
     else:
         ask(town, host, seen, here=here)
