@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kandev_routing_sdk.catalogue.classification import Classification
+    from kandev_routing_sdk.continuation import GitWorktree
     from kandev_routing_sdk.door import explain, route_once, route_once_async
     from kandev_routing_sdk.errors import NotPermitted, RoutingError
     from kandev_routing_sdk.evidence.model import Evidence, Signal
     from kandev_routing_sdk.policy import Decision
-    from kandev_routing_sdk.ports import Authorise, Operation
+    from kandev_routing_sdk.ports import Authorise, ContinuationPart, ContinuationRequest, ContinuationSource, Operation
     from kandev_routing_sdk.resolver import Resolution
     from kandev_routing_sdk.results import (
         AgentSaid,
@@ -48,11 +49,12 @@ if TYPE_CHECKING:
 
 _HOMES = (
     ("catalogue.classification", ("Classification",)),
+    ("continuation", ("GitWorktree",)),
     ("door", ("explain", "route_once", "route_once_async")),
     ("errors", ("NotPermitted", "RoutingError")),
     ("evidence.model", ("Evidence", "Signal")),
     ("policy", ("Decision",)),
-    ("ports", ("Authorise", "Operation")),
+    ("ports", ("Authorise", "ContinuationPart", "ContinuationRequest", "ContinuationSource", "Operation")),
     ("resolver", ("Resolution",)),
     (
         "results",
@@ -107,10 +109,14 @@ __all__ = [
     "CircuitChanged",
     "Classification",
     "Code",
+    "ContinuationPart",
+    "ContinuationRequest",
+    "ContinuationSource",
     "Decision",
     "ErrorClass",
     "Evidence",
     "Explanation",
+    "GitWorktree",
     "NotPermitted",
     "Operation",
     "Progress",

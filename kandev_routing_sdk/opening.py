@@ -20,8 +20,9 @@ from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_sources
 from kandev_routing_sdk.clock import Clock, IdSource, SystemClock, SystemIds
 from kandev_routing_sdk.conductor import Engine
+from kandev_routing_sdk.continuation import sources_of
 from kandev_routing_sdk.plugins import BrokenPlugin, Registry, load_registry
-from kandev_routing_sdk.ports import Authorise, ProfileSource, SecretResolver, Store, allow
+from kandev_routing_sdk.ports import Authorise, ContinuationSource, ProfileSource, SecretResolver, Store, allow
 from kandev_routing_sdk.settings import EnvironmentSecrets, Settings, load_settings, settings_for, working_directory
 from kandev_routing_sdk.spec.adapter import AgentAdapter
 from kandev_routing_sdk.store import open_store
@@ -52,6 +53,7 @@ class Parts:
     store: Store | None = None
     key: InstallationKey | None = None
     catalogue: Catalogue | None = None
+    continuation: ContinuationSource | Sequence[ContinuationSource] | None = None
     authorise: Authorise | None = None
     clock: Clock | None = None
     ids: IdSource | None = None
@@ -85,6 +87,7 @@ class Parts:
             environ=environ,
             dynamic_enabled=settings.dynamic_agent_routing,
             host_scope=self.scope,
+            continuation=sources_of(self.continuation, environ),
             authorise=self.authorise or allow,
         )
         if not self.read_only:

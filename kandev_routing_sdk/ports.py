@@ -5,17 +5,18 @@ The values that a store keeps are in ``records``, and can be had from here as we
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Protocol
 
 from pydantic import JsonValue
 
 from kandev_routing_sdk.binding import InstallationKey
 from kandev_routing_sdk.circuits import Circuit, ResourceKey
-from kandev_routing_sdk.events import EventRecord
+from kandev_routing_sdk.events import EventKind, EventRecord
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.profiles import Profile
 from kandev_routing_sdk.records import (
@@ -36,10 +37,12 @@ from kandev_routing_sdk.records import (
     DecisionSort,
     Interrupted,
     PastAttempt,
+    PromptRecord,
     SelectionRecord,
     Wait,
 )
 from kandev_routing_sdk.route.model import Route, State
+from kandev_routing_sdk.route.parts import ContinuationPart
 
 __all__ = [
     "ActionRecord",
@@ -56,6 +59,9 @@ __all__ = [
     "Claim",
     "Commit",
     "Committed",
+    "ContinuationPart",
+    "ContinuationRequest",
+    "ContinuationSource",
     "DecisionRecord",
     "DecisionSort",
     "Downstream",
@@ -63,6 +69,7 @@ __all__ = [
     "Operation",
     "PastAttempt",
     "ProfileSource",
+    "PromptRecord",
     "Ready",
     "SecretResolver",
     "SelectionRecord",
@@ -133,6 +140,10 @@ class Store(Protocol):
         """Return all attempts of a session in order, or only so many of the newest."""
         ...
 
+    def prompts(self, session_id: str) -> list[PromptRecord]:
+        """Return the exact prompts of a session's attempts, in their order; none of an attempt that was never given one."""
+        ...
+
     def past_attempts(
         self, query: AttemptQuery, *, after: PastAttempt | None = None, limit: int = 200
     ) -> list[PastAttempt]:
@@ -147,6 +158,10 @@ class Store(Protocol):
 
     def events(self, *, session_id: str | None = None, after: int = 0, limit: int = 500) -> list[EventRecord]:
         """Return events with ``sequence`` greater than ``after``, in order."""
+        ...
+
+    def newest_events(self, session_id: str, kinds: Sequence[EventKind], limit: int) -> list[EventRecord]:
+        """Return so many of a session's newest events of these kinds, in order."""
         ...
 
     def circuit_view(self, keys: Sequence[ResourceKey]) -> Mapping[str, Circuit]:
@@ -252,6 +267,52 @@ class Authorise(Protocol):
 
 def allow(_action: str, _subject: str, /) -> None:
     """Let everything happen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContinuationRequest:
+    """What a source of the continuation is asked about: a session whose next agent knows nothing of what was done in it."""
+
+    session_id: str
+    cwd: Path
+    """Where the session's agents work."""
+    generation: int
+    """That of the agent that stopped."""
+    profile_id: str | None
+    """Whose it was."""
+    prompt_number: int
+    """Of the request that the next agent gets; earlier ones have lower numbers."""
+    request: str = field(repr=False)
+    """The request itself. It is put before the note, and need not be given again."""
+    since: datetime
+    """When the session began."""
+    clean: Callable[[str], str] = field(repr=False)
+    """Takes secrets out of a text. What a source gives is cleaned anyway; one that cuts texts cleans them first."""
+    newest_events: Callable[[Sequence[EventKind], int], Sequence[EventRecord]] = field(repr=False)
+    """Return so many of the session's newest events of these kinds, in order. Reads the store, and raises as it does."""
+
+
+class ContinuationSource(Protocol):
+    """Knows something of the work that an agent's successor continues (R-CON-3). A host's own may have a ``name``, to be called by.
+
+    Example::
+
+        class TaskSource:
+            name = "task board"
+
+            def describe(self, request):
+                task = board.task_of(request.session_id)
+                return ContinuationPart(task_description=task.text, plan=task.plan)
+    """
+
+    def describe(self, request: ContinuationRequest) -> ContinuationPart | None:
+        """Return what is known; None when that is nothing.
+
+        Called in a thread of its own before a successor is chosen for good. It must not change anything: it may be asked more than
+        once. What it raises, and an answer that takes longer than ten seconds, only mean that its part is missing, and the
+        successor is told so.
+        """
+        ...
 
 
 @dataclass(frozen=True, slots=True)

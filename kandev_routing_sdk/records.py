@@ -139,6 +139,20 @@ class ActionRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptRecord:
+    """The exact text that an attempt's agent was given: the user's request and the note behind it (R-CON-3).
+
+    Of sessions only: a call's prompt is never stored (R-UTL-4).
+    """
+
+    attempt_id: str
+    session_id: str
+    text: str = field(repr=False)
+    at: datetime | None = None
+    """When it was about to leave. Set by the store."""
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """A circuit that keeps a session where it is."""
 
@@ -226,6 +240,8 @@ class Commit:
     action: ActionRecord | None = None
     waits_for: tuple[Wait, ...] | None = ()
     """The circuits that keep the session where ``after`` is. They replace what it waited for before; None leaves that as it is."""
+    prompt: PromptRecord | None = None
+    """What the agent of ``update_attempt`` is about to be given."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from kandev_routing_sdk.ports import (
     AttemptRecord,
     Authorise,
     CallRecord,
+    ContinuationSource,
     Operation,
     ProfileSource,
     SecretResolver,
@@ -65,6 +66,7 @@ class Router:
         store: Store | None = None,
         key: InstallationKey | None = None,
         catalogue: Catalogue | None = None,
+        continuation: ContinuationSource | Sequence[ContinuationSource] | None = None,
         authorise: Authorise | None = None,
         clock: Clock | None = None,
         ids: IdSource | None = None,
@@ -89,6 +91,8 @@ class Router:
             store: a store to use instead of the settings' URL.
             key: the host's own installation key (R-CIR-3).
             catalogue: rules that were loaded already, instead of the neutral ones and the adapters'.
+            continuation: who knows something of the work that a successor continues, in this order (R-CON-3); default: the git
+                work tree. These replace it.
             authorise: asked before every write, and raises to refuse it; default: all may be done.
             clock: where time comes from.
             ids: where ids and jitter come from.
@@ -112,6 +116,7 @@ class Router:
             store=store,
             key=key,
             catalogue=catalogue,
+            continuation=continuation,
             authorise=authorise,
             clock=clock,
             ids=ids,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -21,11 +21,12 @@ from kandev_routing_sdk.cli.common import (
     globals_of,
     read_prompt,
 )
-from kandev_routing_sdk.cli.output import SCHEMA_VERSION, note, one_line, print_json, print_text, table
+from kandev_routing_sdk.cli.output import SCHEMA_VERSION, block, note, one_line, print_json, print_text, table
 from kandev_routing_sdk.errors import UsageError
 
 if TYPE_CHECKING:
     from kandev_routing_sdk.events import EventRecord
+    from kandev_routing_sdk.records import AttemptRecord, PromptRecord
     from kandev_routing_sdk.results import Progress
     from kandev_routing_sdk.route.snapshot import Snapshot
     from kandev_routing_sdk.router import Router
@@ -112,15 +113,20 @@ def _list(options: Globals, *, limit: int, before: str | None, states: list[str]
         "kandev-routing sessions show SESSION",
         "kandev-routing sessions show SESSION --why        each decision with what it was made from, made again",
         "kandev-routing sessions show SESSION --events --json | jq .events",
+        "kandev-routing sessions show SESSION --prompts    what each agent was given, to the letter",
     )
 )
 def show(
     context: typer.Context,
+    *,
     session: SessionId,
     why: Annotated[
         bool, typer.Option("--why", help="Each decision with all that it was made from, and made again from that.")
     ] = False,
     events: Annotated[bool, typer.Option("--events", help="Every event of the session, in order.")] = False,
+    prompts: Annotated[
+        bool, typer.Option("--prompts", help="The exact text that each attempt's agent was given.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show where a session is, why, and what can be done about it."""
@@ -133,6 +139,7 @@ def show(
         attempts = router.sessions.attempts(session)
         decisions = router.sessions.why(session) if why else []
         happened = _events(router, session) if events else []
+        given = router.sessions.prompts(session) if prompts else []
     if as_json:
         result: dict[str, Any] = {
             "schema_version": SCHEMA_VERSION,
@@ -143,9 +150,11 @@ def show(
             result["decisions"] = past.documents(decisions)
         if events:
             result["events"] = [_event_document(e) for e in happened]
+        if prompts:
+            result["prompts"] = _prompt_documents(given, attempts)
         print_json(result)
         return
-    if not why and not events:
+    if not why and not events and not prompts:
         snapshots.show(snapshot, SystemClock().now(), attempts)
         return
     print_text(f"{snapshot.session_id} ({snapshot.logical_profile_id}): {snapshot.state} ({snapshot.reason})")
@@ -155,6 +164,27 @@ def show(
         print_text("")
         for event in happened:
             print_text(_event_line(event))
+    for told in _prompt_documents(given, attempts):
+        print_text("")
+        print_text(f"Attempt {told['ordinal']}, {told['execution_profile_id']}, was given at {told['at']}:")
+        print_text(block(told["text"]))
+
+
+def _prompt_documents(given: Sequence[PromptRecord], attempts: Sequence[AttemptRecord]) -> list[dict[str, Any]]:
+    from kandev_routing_sdk.cli.document import utc
+
+    by_id = {attempt.attempt_id: attempt for attempt in attempts}
+    return [
+        {
+            "attempt_id": prompt.attempt_id,
+            "ordinal": by_id[prompt.attempt_id].ordinal,
+            "execution_profile_id": by_id[prompt.attempt_id].execution_profile_id,
+            "at": utc(prompt.at) if prompt.at is not None else None,
+            "text": prompt.text,
+        }
+        for prompt in given
+        if prompt.attempt_id in by_id  # those of an attempt that began since they were read come next time
+    ]
 
 
 def _events(router: Router, session_id: str) -> list[EventRecord]:

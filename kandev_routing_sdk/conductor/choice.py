@@ -23,7 +23,7 @@ from kandev_routing_sdk.conductor.claims import (
     waits_for,
 )
 from kandev_routing_sdk.conductor.engine import PROBE_LEASE_S, Engine, Tell, Work, WorkSource
-from kandev_routing_sdk.conductor.handover import note_for
+from kandev_routing_sdk.conductor.handover import Handover, HandoverFailed
 from kandev_routing_sdk.conductor.judge import Lease
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.ledger import Ledger
@@ -62,6 +62,7 @@ class Chooser:
         self._engine, self._source, self._tell, self._ledger = engine, work, tell, ledger
         self._reports = reports
         """The attempts of the turn so far; they grow while it is driven."""
+        self._handover = Handover(engine, reports)
         self.selection: Selection | None = None
         self.rejected: tuple[Rejected, ...] = ()
 
@@ -134,12 +135,18 @@ class Chooser:
         """Take the next generation, with the decision, its attempt and its leases in one transaction (R-ENG-2)."""
         assert selection.chosen is not None  # noqa: S101  # the caller looked
         prepared = found.prepared[selection.chosen.profile_id]
+        try:
+            note = await self._handover.note(self._ledger.route, prepared, tuple(found.prepared.values()))
+        except HandoverFailed:
+            # nobody is launched who is not told what was done before (R-SAFE-5)
+            await self._ledger.commit(self._ledger.step(Trigger.HANDOVER_FAILED, Facts(clean=True)))
+            return None
         attempt_id, generation = self._engine.ids.new("attempt:"), self._ledger.route.generation + 1
         facts = Facts(
             profile_id=prepared.profile.id,
             attempt_id=attempt_id,
             profile_version=work.profile_version,
-            continuation=self._told(prepared),
+            continuation=note,
         )
         transition = self._ledger.step(Trigger.CANDIDATE_COMMITTED, facts)
         if transition.after.state is not State.STARTING:
@@ -226,7 +233,7 @@ class Chooser:
             return None
         attempt_id = self._ledger.route.attempt_id if lost is None else None
         attempt_id = attempt_id or self._engine.ids.new("attempt:")
-        facts = Facts(attempt_id=attempt_id, continuation=self.note_for(prepared))
+        facts = Facts(attempt_id=attempt_id, continuation=await self.note_for(prepared))
         transition = self._ledger.step(Trigger.OWNER_LOST_UNDISPATCHED, facts)
         if transition.after.state is State.ACTION_REQUIRED:
             await self._ledger.commit(transition, update_attempt=gone, circuits=await self._ledger.hand_backs())
@@ -261,16 +268,10 @@ class Chooser:
         """Whether an automatic retry is one only because its agent is to go on with its very session (R-SAFE-2)."""
         return bool(self._reports) and not self._reports[-1].automatic
 
-    def note_for(self, prepared: Prepared) -> str | None:
+    async def note_for(self, prepared: Prepared) -> str | None:
         """What the agent is told beside the prompt: what was kept for it, or what is known now."""
-        return self._ledger.route.continuation or self._told(prepared)
-
-    def _told(self, prepared: Prepared) -> str | None:
-        """What a new agent has to know of what was before. One that goes on with its own session knows, but for unseen effects."""
         route = self._ledger.route
-        if prepared.plan.resumed and not route.potentially_effectful:
-            return None
-        return note_for(route, self._reports, prepared.cleaner)
+        return route.continuation or await self._handover.own_note(route, prepared)
 
     async def wants_current(self) -> bool:
         """Whether the route's own candidate still is one, and enabled; whoever starts it sees whether it can be."""

@@ -19,6 +19,7 @@ from kandev_routing_sdk.conductor.choice import Chooser, Claimed
 from kandev_routing_sdk.conductor.claims import hand_backs, lease_token
 from kandev_routing_sdk.conductor.edits import Edits
 from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S, Engine, Tell, WorkSource
+from kandev_routing_sdk.conductor.handover import kept_prompt, prompt_of
 from kandev_routing_sdk.conductor.judge import (
     Verdict,
     book_failure,
@@ -52,7 +53,6 @@ from kandev_routing_sdk.results import (
     AttemptReport,
     Rejected,
 )
-from kandev_routing_sdk.route.continuation import join_prompt
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.guards import matching
 from kandev_routing_sdk.route.model import Reason, Route, State, Trigger
@@ -308,7 +308,8 @@ class Drive:
             await self._settle_unstarted(transition, attempt.record, AttemptOutcome.SILENT)
             return
         # the mark is durable before the prompt can leave: for a headless agent that is before its spawn
-        await self._ledger.commit(transition, update_attempt=attempt.dispatching())
+        prompt = kept_prompt(transition.after, attempt.record)
+        await self._ledger.commit(transition, update_attempt=attempt.dispatching(), prompt=prompt)
 
     async def _launch(self, claimed: Claimed) -> Ready | None:
         """Start the agent. None: it failed, or no attempt is left because its adapter could not even begin."""
@@ -341,9 +342,8 @@ class Drive:
 
     async def _prompt(self) -> None:
         assert self._attempt is not None  # noqa: S101  # it was started
-        request = self._prompt_text if self._prompt_text is not None else self.route.parked_prompt or ""
         async with alongside(self._edits.watch()):
-            await self._attempt.downstream.prompt(join_prompt(request, self.route.continuation), self._attempt.turn)
+            await self._attempt.downstream.prompt(prompt_of(self.route, self._prompt_text), self._attempt.turn)
         await self._judge()
 
     async def _judge(self) -> None:

@@ -12,7 +12,7 @@ from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.clock import Clock, IdSource
 from kandev_routing_sdk.plugins import Registry
 from kandev_routing_sdk.policy import PolicyDocument
-from kandev_routing_sdk.ports import Authorise, ProfileSource, SecretResolver, Store, allow
+from kandev_routing_sdk.ports import Authorise, ContinuationSource, ProfileSource, SecretResolver, Store, allow
 from kandev_routing_sdk.profiles import Candidate
 from kandev_routing_sdk.results import Progress
 from kandev_routing_sdk.types import ProfileKind
@@ -46,6 +46,8 @@ class Engine:
     host_scope: str | None = None
     authorise: Authorise = allow
     """Asked before every write that somebody asked for."""
+    continuation: tuple[ContinuationSource, ...] = ()
+    """Who knows something of the work that a successor continues (R-CON-3)."""
 
     def new_owner(self) -> str:
         """Return an owner of sessions: one for each drive, so that no two in this process take each other's work for theirs."""

@@ -24,6 +24,7 @@ from kandev_routing_sdk.records import (
     Commit,
     Committed,
     DecisionRecord,
+    PromptRecord,
     SelectionRecord,
     Wait,
 )
@@ -130,6 +131,7 @@ class Ledger:
         admit: Admit | None = None,
         decision: DecisionRecord | None = None,
         action: ActionRecord | None = None,
+        prompt: PromptRecord | None = None,
         waits_for: tuple[Wait, ...] | None = None,
         keep_owner: bool = False,
     ) -> Committed:
@@ -152,6 +154,7 @@ class Ledger:
             admit=admit,
             decision=decision,
             action=action,
+            prompt=prompt,
             waits_for=() if waits_for is None and not _stays(transition) else waits_for,
         )
         self._committing = True

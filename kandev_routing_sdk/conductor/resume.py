@@ -49,7 +49,7 @@ class Resuming:
     async def _forget(self, fresh: Claimed) -> None:
         """The note is durable before the agent that it is for starts; no attempt and no budget is used."""
         _log.info("session %s could not be resumed by its agent; it gets a fresh one", self._ledger.route.session_id)
-        facts = Facts(continuation=self._chooser.note_for(fresh.prepared))
+        facts = Facts(continuation=await self._chooser.note_for(fresh.prepared))
         await self._ledger.commit(self._ledger.step(Trigger.RESUME_FAILED, facts))
 
     def _may_start_over(self, turn: TurnRecord) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 from kandev_routing_sdk.conductor import Engine, Tell, in_thread
 from kandev_routing_sdk.errors import UsageError
 from kandev_routing_sdk.ports import Operation
-from kandev_routing_sdk.records import AttemptRecord, DecisionRecord
+from kandev_routing_sdk.records import AttemptRecord, DecisionRecord, PromptRecord
 from kandev_routing_sdk.route.model import State
 from kandev_routing_sdk.route.snapshot import Snapshot, snapshot_of
 from kandev_routing_sdk.sessions.actions import Action, Asked, act, prompt, stop_session
@@ -57,6 +57,11 @@ class Sessions:
         """Return every decision in order, with all that it was made from (R-ENG-11)."""
         load_session(self._engine.store, session_id)
         return self._engine.store.decisions(session_id)
+
+    def prompts(self, session_id: str) -> Sequence[PromptRecord]:
+        """Return the exact text that each attempt's agent was given, in order: the request, and the note behind it (R-CON-3)."""
+        load_session(self._engine.store, session_id)
+        return self._engine.store.prompts(session_id)
 
     def why(self, session_id: str) -> Sequence[PastDecision]:
         """Return every decision in order, made again from what was stored of it (R-ENG-11)."""

@@ -74,6 +74,8 @@ class LaunchPlan:
     provider_id: str | None
     """The upstream service really addressed; None when it cannot be told. A custom base URL is not the vendor (R-CIR-1)."""
     model_id: str | None = None
+    context_tokens: int | None = None
+    """How many tokens the model's context window takes, if that is known: what a successor is told is fitted to it (R-CON-3)."""
     local_zone: str | None = None
     """IANA zone in which the agent prints local times, if it does."""
     secrets: frozenset[str] = field(default=frozenset(), repr=False)

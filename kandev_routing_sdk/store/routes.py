@@ -9,7 +9,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from kandev_routing_sdk.errors import StaleRevision
-from kandev_routing_sdk.events import EventDraft, EventRecord
+from kandev_routing_sdk.events import EventDraft, EventKind, EventRecord
 from kandev_routing_sdk.ports import SelectionRecord
 from kandev_routing_sdk.route.model import Route, State
 from kandev_routing_sdk.store import codec
@@ -139,6 +139,12 @@ _OF_SESSION: Final = (
     .order_by(_E.sequence)
     .limit(where("limit"))
 )
+_KINDS: Final = len(EventKind)
+_NEWEST_EVENTS: Final = (
+    _EVENT.where(_E.session_id == where("session_id"), one_of(_E.kind, _KINDS))
+    .order_by(_E.sequence.desc())
+    .limit(where("limit"))
+)
 
 # "kr_event" as a number; held to the end of the transaction, which takes no other lock after it.
 _IN_ORDER: Final = sa.text(f"SELECT pg_advisory_xact_lock({0x6B725F6576656E74})")
@@ -176,3 +182,12 @@ def events(tx: Transaction, session_id: str | None, after: int, limit: int) -> l
     values = {"where_session_id": session_id, "where_after": after, "where_limit": limit}
     rows = tx.rows(_AFTER if session_id is None else _OF_SESSION, values)
     return [codec.decode_event(row) for row in rows]
+
+
+def newest_events(tx: Transaction, session_id: str, kinds: Sequence[EventKind], limit: int) -> list[EventRecord]:
+    """Return so many of a session's newest events of these kinds, in order."""
+    if not kinds or limit <= 0:
+        return []
+    wanted = padded((kind.value for kind in dict.fromkeys(kinds)), _KINDS)
+    rows = tx.rows(_NEWEST_EVENTS, {"where_session_id": session_id, "where_limit": limit, **wanted})
+    return [codec.decode_event(row) for row in rows[::-1]]

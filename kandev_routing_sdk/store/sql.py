@@ -10,7 +10,7 @@ from typing import Self
 from kandev_routing_sdk.binding import InstallationKey
 from kandev_routing_sdk.circuits import Circuit, ResourceKey
 from kandev_routing_sdk.clock import SystemClock
-from kandev_routing_sdk.events import EventRecord
+from kandev_routing_sdk.events import EventKind, EventRecord
 from kandev_routing_sdk.records import (
     ActionRecord,
     Admit,
@@ -25,10 +25,11 @@ from kandev_routing_sdk.records import (
     DecisionRecord,
     Interrupted,
     PastAttempt,
+    PromptRecord,
     SelectionRecord,
 )
 from kandev_routing_sdk.route.model import Reason, Route, State
-from kandev_routing_sdk.store import attempts, calls, circuits, journal, keys, migrate, past, routes, waiting
+from kandev_routing_sdk.store import attempts, calls, circuits, journal, keys, migrate, past, prompts, routes, waiting
 from kandev_routing_sdk.store.engine import BlockingClock, Database
 from kandev_routing_sdk.store.transaction import Transaction
 from kandev_routing_sdk.types import DispatchMark
@@ -125,6 +126,10 @@ class SqlStore:
         """Return all attempts of a session in order, or only so many of the newest."""
         return self._database.read(lambda tx: attempts.of_session(tx, session_id, newest))
 
+    def prompts(self, session_id: str) -> list[PromptRecord]:
+        """Return the exact prompts of a session's attempts, in their order."""
+        return self._database.read(lambda tx: prompts.of_session(tx, session_id))
+
     def past_attempts(
         self, query: AttemptQuery, *, after: PastAttempt | None = None, limit: int = 200
     ) -> list[PastAttempt]:
@@ -146,6 +151,10 @@ class SqlStore:
     def events(self, *, session_id: str | None = None, after: int = 0, limit: int = 500) -> list[EventRecord]:
         """Return events with ``sequence`` greater than ``after``, in order."""
         return self._database.read(lambda tx: routes.events(tx, session_id, after, limit))
+
+    def newest_events(self, session_id: str, kinds: Sequence[EventKind], limit: int) -> list[EventRecord]:
+        """Return so many of a session's newest events of these kinds, in order."""
+        return self._database.read(lambda tx: routes.newest_events(tx, session_id, kinds, limit))
 
     # --- circuits ---
 
@@ -277,6 +286,8 @@ def _commit(tx: Transaction, commit: Commit) -> Committed:
         attempts.rewrite(tx, commit.update_attempt, revision=route.revision - 1)
     if commit.new_attempt is not None:
         attempts.add(tx, commit.new_attempt)
+    if commit.prompt is not None:
+        prompts.add(tx, commit.prompt, now)
     if commit.decision is not None:
         journal.add_decision(tx, route.session_id, commit.decision, revision=route.revision, now=now)
     if commit.action is not None:

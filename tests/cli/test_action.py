@@ -183,7 +183,10 @@ def test_with_dynamic_routing_off_only_the_end_is_left(world: World, waiting: st
 
 
 WRONG = {
-    "action": (["retry"], "there is no action 'retry'; actions are retry_now, resume, start_fresh, skip_now, cancel_wait, stop"),
+    "action": (
+        ["retry"],
+        "there is no action 'retry'; actions are retry_now, resume, start_fresh, skip_now, cancel_wait, stop",
+    ),
     "no action": ([], "Missing argument 'ACTION'"),
     "generation": (["stop", "--generation", "-1"], "--generation"),
     "a word": (["stop", "--generation", "last"], "--generation"),

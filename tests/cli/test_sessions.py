@@ -576,3 +576,21 @@ def test_a_shell_can_complete_sessions(world: World, here: Callable[..., Ran]) -
         "COMP_CWORD": "3",
     }
     assert [session] == [offered.replace("\\", "") for offered in world.run(env=environ).out.split()]
+
+
+def test_the_exact_prompts_are_shown(world: World, here: Callable[..., Ran]) -> None:
+    """R-CON-3: what each agent was given, safe to look at on a terminal, and to the letter in JSON."""
+    world.agent("fable", ScriptBuilder().fail_quota(3600))
+    world.agent("sol", ScriptBuilder().say("done"))
+    world.dynamic("fable", "sol")
+    world.configure()
+    session = here("sessions", "start", "frontier", "do \x1b[2Jit", "--here", "--json").document["session"][
+        "session_id"
+    ]
+    first, second = here("sessions", "show", session, "--prompts", "--json").document["prompts"]
+    assert (1, "fable", "do \x1b[2Jit") == (first["ordinal"], first["execution_profile_id"], first["text"])
+    assert second["text"].startswith("do \x1b[2Jit\n\n--- Continuation note")
+    shown = here("sessions", "show", session, "--prompts").out
+    assert "Attempt 2, sol, was given at " in shown
+    assert "\ndo [2Jit\n\n--- Continuation note" in shown
+    assert "prompts" not in here("sessions", "show", session, "--json").document

@@ -15,6 +15,7 @@ from kandev_routing_sdk.route.continuation import (
     CUT,
     ENTRY_BYTES,
     FIELD_BYTES,
+    LEAST_NOTE_BYTES,
     LIST_ENTRIES,
     MESSAGE_BYTES,
     MESSAGES_BYTES,
@@ -23,6 +24,7 @@ from kandev_routing_sdk.route.continuation import (
     ContinuationPackage,
     cut,
     join_prompt,
+    note_limit,
     render_note,
     render_prompt,
 )
@@ -129,7 +131,7 @@ def test_every_text_goes_through_the_cleaner_before_it_is_cut() -> None:
         for f in dataclasses.fields(ContinuationPackage)
         if "str" in str(f.type)
     }
-    assert 12 == len(texts)
+    assert 14 == len(texts)
     note = render_note(ContinuationPackage(**texts), clean=clean)  # type: ignore[arg-type]
     assert SECRET not in note
     assert len(texts) == note.count("[redacted]")
@@ -152,7 +154,61 @@ def test_each_text_has_its_bound(field: str) -> None:
     note = render_note(ContinuationPackage(**text), clean=clean)
     shown = note.split("\n\n")[1].partition("\n")[2]
     assert FIELD_BYTES[field] - 1 <= len(shown.encode()) <= FIELD_BYTES[field]
-    assert shown.endswith(CUT)
+    ends = field in {"conversation_summary", "tool_summary"}
+    assert shown.startswith("> […cut] é") if ends else shown.endswith(CUT)
+
+
+@pytest.mark.parametrize("field", ["conversation_summary", "tool_summary"])
+@pytest.mark.parametrize("limit", [NOTE_BYTES, LEAST_NOTE_BYTES])
+def test_of_what_grows_the_newest_stays(field: str, limit: int) -> None:
+    text: dict[str, Any] = {field: "".join(f"line {i} — é\n" for i in range(5000))}
+    note = render_note(ContinuationPackage(**text), clean=clean, limit=limit)
+    assert "> line 4999 — é" in note
+    assert "line 0 " not in note
+    assert len(note.encode()) <= limit
+
+
+@pytest.mark.parametrize(
+    ("more", "said"), [(0, None), (1, "(1 earlier message left out)"), (12, "(12 earlier messages left out)")]
+)
+def test_messages_that_nobody_gave_are_counted(more: int, said: str | None) -> None:
+    note = render_note(ContinuationPackage(user_messages=("first", "second"), messages_left_out=more), clean=clean)
+    assert (f"> {said}\n> - first" in note) if said else "left out" not in note
+
+
+def test_a_replay_in_a_session_with_a_past_says_both() -> None:
+    """R-CON-10: nothing happened for this request, and the work before it is there."""
+    package = ContinuationPackage(nothing_happened=True, earlier_work=True, from_profile="Fable")
+    note = render_note(package, clean=clean)
+    assert "You continue existing work: agents worked in this session before this request." in note
+    assert "This request was given to another agent (Fable) first, which failed before it did anything" in note
+
+
+def test_the_same_agent_in_a_new_process_is_not_called_another() -> None:
+    note = render_note(ContinuationPackage(same_agent=True), clean=clean)
+    assert "a process of this very agent worked in this session before you" in note
+    assert "another agent" not in note
+
+
+def test_what_could_not_be_found_out_is_named() -> None:
+    note = render_note(ContinuationPackage(missing=("git worktree", f"my\n{SECRET}")), clean=clean)
+    assert "Could not be found out, so look for yourself: git worktree, my [redacted]." in note.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("tokens", "request_bytes", "expected"),
+    [
+        (None, 10**7, NOTE_BYTES),
+        (1_000_000, 1000, NOTE_BYTES),
+        (16_000, 0, 12_000),
+        (16_000, 28_000, 5_000),
+        (8_000, 10**6, LEAST_NOTE_BYTES),
+        (0, 0, LEAST_NOTE_BYTES),
+    ],
+)
+def test_a_note_fits_the_successors_window(tokens: int | None, request_bytes: int, expected: int) -> None:
+    """R-CON-3: at most a quarter of what the request leaves of it, and what must not be repeated always."""
+    assert expected == note_limit(tokens, "x" * request_bytes)
 
 
 def test_lists_have_bounds() -> None:
@@ -168,6 +224,7 @@ def test_of_the_messages_the_newest_stay() -> None:
     messages = tuple(f"{i} " + "x" * 5000 for i in range(30))
     note = render_note(ContinuationPackage(user_messages=messages), clean=clean)
     lines = [line for line in note.splitlines() if line.startswith("> - ")]
+    assert "> (27 earlier messages left out)" in note.splitlines()
     assert [f"> - {i} " for i in (27, 28, 29)] == [line[: len("> - 27 ")] for line in lines]
     assert all(len(line.encode()) <= MESSAGE_BYTES for line in lines)
     assert sum(len(line.encode()) + 1 for line in lines) <= MESSAGES_BYTES
@@ -197,7 +254,8 @@ _lists = st.lists(_texts, max_size=4).map(lambda texts: tuple(texts * 7))
 
 
 @given(
-    st.builds(
+    limit=st.integers(LEAST_NOTE_BYTES, NOTE_BYTES),
+    package=st.builds(
         ContinuationPackage,
         task_description=_texts,
         user_messages=_lists,
@@ -208,12 +266,19 @@ _lists = st.lists(_texts, max_size=4).map(lambda texts: tuple(texts * 7))
         diff_summary=_texts,
         from_profile=_texts,
         nothing_happened=st.booleans(),
+        tool_summary=_texts,
+        handover_summary=_texts,
+        plan=_texts,
+        messages_left_out=st.integers(-1, 10**9),
+        missing=_lists,
+        earlier_work=st.booleans(),
+        same_agent=st.booleans(),
         potentially_effectful=st.booleans(),
-    )
+    ),
 )
-def test_no_package_breaks_the_bound_or_the_frame(package: ContinuationPackage) -> None:
-    note = render_note(package, clean=asis)
-    assert len(note.encode()) <= NOTE_BYTES
+def test_no_package_breaks_the_bound_or_the_frame(package: ContinuationPackage, limit: int) -> None:
+    note = render_note(package, clean=asis, limit=limit)
+    assert len(note.encode()) <= limit
     assert note.startswith(OPENING)
     assert [CLOSING] == [line for line in note.split("\n") if line == CLOSING]
 

@@ -10,7 +10,8 @@ from datetime import timedelta
 import pytest
 
 from kandev_routing_sdk.errors import PreconditionFailed, StaleRevision, StoreError
-from kandev_routing_sdk.ports import AttemptRecord, SelectionRecord
+from kandev_routing_sdk.events import EventDraft, EventKind
+from kandev_routing_sdk.ports import AttemptRecord, PromptRecord, SelectionRecord
 from kandev_routing_sdk.route.model import Reason, Round, Route, State, Visit
 from kandev_routing_sdk.store import SqlStore, open_store
 from kandev_routing_sdk.types import DispatchMark, ErrorClass
@@ -285,3 +286,51 @@ def test_records_are_what_the_ports_say() -> None:
     assert {f.name for f in fields(CallRecord)} == names[tables.CALLS] == set(codec.encode_call(call()))
     assert {f.name for f in fields(Circuit)} <= names[tables.CIRCUITS]
     assert set(codec.ROUTE_COLUMNS) | {"body"} == names[tables.SESSIONS]
+
+
+# --- prompts ---
+
+
+def test_a_prompt_is_kept_with_the_mark_that_it_is_about_to_leave(store: SqlStore) -> None:
+    """R-CON-3: to the letter, whatever is in it."""
+    text = "é\0 \udc80 line\r\n" + "x" * 100_000
+    current = store.commit(create(new_attempt=attempt())).route
+    sent = replace(attempt(), mark=DispatchMark.DISPATCHING)
+    current = store.commit(advance(current, update_attempt=sent, prompt=PromptRecord("a1", "s1", text))).route
+    second = attempt("a2", ordinal=2)
+    current = store.commit(advance(current, update_attempt=settled(attempt()), new_attempt=second)).route
+    store.commit(advance(current, update_attempt=second, prompt=PromptRecord("a2", "s1", "second")))
+    first, last = store.prompts("s1")
+    assert ("a1", text, NOW) == (first.attempt_id, first.text, first.at)
+    assert ("a2", "second") == (last.attempt_id, last.text)
+    assert [] == store.prompts("s2")
+
+
+def test_a_prompt_of_a_commit_that_is_refused_is_not_kept(store: SqlStore) -> None:
+    first = store.commit(create(new_attempt=attempt())).route
+    store.commit(advance(first))
+    with pytest.raises(StaleRevision):
+        store.commit(advance(first, prompt=PromptRecord("a1", "s1", "never sent")))
+    assert [] == store.prompts("s1")
+
+
+# --- the newest events ---
+
+
+def test_the_newest_events_of_some_kinds_come_in_order(store: SqlStore) -> None:
+    kinds = [EventKind.TURN_STARTED, EventKind.TURN_ENDED, EventKind.ROUTE_WAITING] * 3
+    current = store.commit(
+        create(events=tuple(EventDraft(kind, Reason.STARTED, {"n": n}) for n, kind in enumerate(kinds)))
+    )
+    store.commit(
+        create(after=route(session_id="s2"), events=(EventDraft(EventKind.TURN_STARTED, Reason.STARTED, {"n": 99}),))
+    )
+    assert "s1" == current.route.session_id
+    wanted = [EventKind.TURN_STARTED, EventKind.ROUTE_WAITING, EventKind.TURN_STARTED]
+    assert [3, 5, 6, 8] == [event.params["n"] for event in store.newest_events("s1", wanted, 4)]
+    assert (
+        []
+        == store.newest_events("s1", [], 4)
+        == store.newest_events("s1", wanted, 0)
+        == store.newest_events("s3", wanted, 1)
+    )

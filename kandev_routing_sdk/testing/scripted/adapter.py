@@ -31,15 +31,15 @@ from kandev_routing_sdk.spec.executables import require_executable
 from kandev_routing_sdk.types import Channel, Transport
 
 _API_KEY = "SCRIPTED_API_KEY"
-_OWN_OPTIONS = ("provider_id", "account", "model", "local_zone", "unproven", "quiet_period_s")
+_OWN_OPTIONS = ("provider_id", "account", "model", "local_zone", "unproven", "quiet_period_s", "context_tokens")
 
 
 class ScriptedAdapter(AgentAdapter):
     """Launches ``python -m kandev_routing_sdk.testing.scripted`` (see :class:`~kandev_routing_sdk.testing.ScriptedAgent`).
 
     Options of a profile: ``provider_id`` (default ``scripted``), ``account`` (profiles with the same one share a binding; default:
-    the variable ``SCRIPTED_API_KEY``), ``model``, ``local_zone``, ``unproven`` (no binding can be proven), ``quiet_period_s``.
-    Every other option is an ACP configuration option.
+    the variable ``SCRIPTED_API_KEY``), ``model``, ``local_zone``, ``unproven`` (no binding can be proven), ``quiet_period_s``,
+    ``context_tokens``. Every other option is an ACP configuration option.
     """
 
     family: ClassVar[str] = "scripted"
@@ -69,6 +69,7 @@ class ScriptedAdapter(AgentAdapter):
             descriptor=None if profile.options.get("unproven") else self._descriptor(request, provider),
             provider_id=provider,
             model_id=profile.model or _text(profile, "model"),
+            context_tokens=window if isinstance(window := profile.options.get("context_tokens"), int) else None,
             local_zone=_text(profile, "local_zone"),
             secrets=frozenset({key} - {""}),
             resumed=request.resume_session_id is not None,
