@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import importlib
+import json
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_sources
+from kandev_routing_sdk.errors import ConfigError
 from kandev_routing_sdk.settings import load_settings
 from kandev_routing_sdk.testing import ScriptBuilder
 from tests.cli._world import Ran, World
@@ -27,12 +33,25 @@ print(json.dumps({{"type": "end"}}))
 """
 
 
-def _run(world: World, example: str, *arguments: str) -> Ran:
+def _run(world: World, example: str, *arguments: str, stdin: str = "") -> Ran:
     command = [sys.executable, str(EXAMPLES / example), *arguments]
     ran = subprocess.run(
-        command, check=False, cwd=world.folder, env=world.environ(), capture_output=True, encoding="utf-8", timeout=120
+        command,
+        input=stdin,
+        check=False,
+        cwd=world.folder,
+        env=world.environ(),
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
     )
     return Ran(ran.returncode, ran.stdout, ran.stderr)
+
+
+def _module(monkeypatch: pytest.MonkeyPatch, name: str) -> Any:
+    """An example, imported."""
+    monkeypatch.syspath_prepend(EXAMPLES)
+    return importlib.import_module(name)
 
 
 def test_route_once(world: World) -> None:
@@ -52,30 +71,90 @@ def test_route_once_is_ten_lines() -> None:
     assert 10 >= len([line for line in lines[1:] if line.strip()])
 
 
-HOSTED = {
-    "answers": (ScriptBuilder().say("It is."), "It is. (sol)"),
-    "is limited": (ScriptBuilder().fail_quota(7200), "nobody can answer before "),
-    "worked, then failed": (ScriptBuilder().tool("Write").fail_overloaded(), "please look at it: "),
-    "has no room": (ScriptBuilder().fail_context(), "it cannot be done: "),
+def test_a_fleet_of_fifty_calls_over_two_accounts(world: World) -> None:
+    """One account reaches its limit on the way; every prompt is answered once, and the account is left alone from then on."""
+    work = world.agent(
+        "work", *[ScriptBuilder().say("Done.")] * 10, ScriptBuilder().fail_quota(7200), transport="headless"
+    )
+    home = world.agent("home", ScriptBuilder().say("Done."), transport="headless")
+    world.dynamic("work", "home")
+    world.configure()
+    asked = [f"Task {n}" for n in range(50)]
+    ran = _run(world, "fleet.py", "frontier", stdin="\n".join(asked))
+    assert 0 == ran.code, ran
+    lines = [json.loads(line) for line in ran.out.splitlines()]
+    assert sorted(asked) == sorted(line["prompt"] for line in lines)
+    assert {"work": 10, "home": 40} == Counter(line["by"] for line in lines)
+    assert 40 == len(home.prompts)
+    assert 10 < len(work.prompts) <= 10 + 8, "those that were on their way, and no other"
+    first, *rest = ran.err.splitlines()
+    assert first.startswith("50 of 50 answered, "), ran
+    assert ["  40 by home", "  10 by work"] == rest[:2]
+    assert rest[2].startswith("  work is asked again at "), ran
+
+
+ENDINGS = {
+    "is limited": (ScriptBuilder().fail_quota(7200), "every account is used up; send it again at "),
+    "worked, then failed": (ScriptBuilder().tool("Write").fail_overloaded(), "look at what was done: "),
+    "has no room": (ScriptBuilder().fail_context(), "call_failed: "),
 }
 
 
-@pytest.mark.parametrize("case", HOSTED)
-def test_a_host_reacts_to_each_ending(world: World, case: str) -> None:
-    steps, part = HOSTED[case]
+@pytest.mark.usefixtures("quick", "here")
+@pytest.mark.parametrize("case", ENDINGS)
+def test_a_fleet_says_what_is_left_and_why(
+    world: World, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], case: str
+) -> None:
+    steps, part = ENDINGS[case]
     world.agent("sol", steps)
     world.dynamic("sol")
     world.configure()
-    ran = _run(world, "host.py", "frontier", "Is it so?")
-    assert 0 == ran.code, ran
-    assert ran.out.startswith(part), ran
-    assert "  asking sol\n" in ran.err
+    fleet = _module(monkeypatch, "fleet")
+    assert 1 == asyncio.run(fleet.main("frontier", ["Is it so?"]))
+    out, err = capfd.readouterr()
+    (line,) = [json.loads(line) for line in out.splitlines()]
+    assert ("Is it so?", None) == (line["prompt"], line["answer"])
+    assert line["problem"].startswith(part), out
+    assert err.startswith("0 of 1 answered"), err
 
 
-def test_a_host_says_what_keeps_it_from_starting(world: World) -> None:
-    ran = _run(world, "host.py", "frontier", "x")
-    assert 1 == ran.code
-    assert ran.err.startswith("config_not_found: no kandev-routing.toml")
+@pytest.mark.usefixtures("quick", "here")
+def test_a_fleet_says_what_keeps_it_from_starting(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match=r"no kandev-routing.toml"):
+        asyncio.run(_module(monkeypatch, "fleet").main("frontier", ["x"]))
+
+
+REVIEW = {"summary": "Good.", "findings": [{"line": 7, "severity": "low", "what": "A typo."}]}
+
+
+def test_structured_output_is_asked_for_again_until_it_fits(world: World) -> None:
+    wrong = {"summary": "Good.", "findings": [{"line": 0, "severity": "low", "what": "A typo."}]}
+    agent = world.agent(
+        "sol",
+        ScriptBuilder().say("It looks good."),
+        ScriptBuilder().say(json.dumps(wrong)),
+        ScriptBuilder().say(f"Here it is:\n```json\n{json.dumps(REVIEW)}\n```"),
+    )
+    world.configure()
+    (world.folder / "poem.txt").write_text("Rosse are red", "utf-8")
+    ran = _run(world, "structured.py", "sol", "poem.txt")
+    assert (0, "Good.\npoem.txt:7: low: A typo.\n") == (ran.code, ran.out), ran
+    assert "sol: findings.0.line: Input should be greater than or equal to 1" in ran.err.splitlines()
+    last = agent.prompts[-1].prompt
+    assert last.startswith("Review this file.\n\nRosse are red")
+    assert "findings.0.line: Input should be" in last, "it is told what was wrong"
+    assert json.dumps(wrong) in last
+
+
+@pytest.mark.usefixtures("quick", "here")
+def test_structured_output_gives_up_plainly(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    agent = world.agent("sol", ScriptBuilder().say("It looks good."))
+    world.configure()
+    (world.folder / "poem.txt").write_text("Rosse are red", "utf-8")
+    structured = _module(monkeypatch, "structured")
+    with pytest.raises(structured.NoSuchShape, match="3 answers, and none of them has the right shape"):
+        structured.main("sol", Path("poem.txt"))
+    assert 3 == len(agent.prompts)
 
 
 def test_the_configuration_loads() -> None:
@@ -104,9 +183,6 @@ def test_the_adapter_drives_its_agent(world: World) -> None:
 
 
 def test_the_adapters_rules_hold_their_fixtures(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(EXAMPLES)
-    import importlib
-
-    module = importlib.import_module("adapter_minimal")
-    sources = [RuleSource(name=r.name, text=r.text) for r in module.MinimalAdapter().rules()]
+    adapter = _module(monkeypatch, "adapter_minimal")
+    sources = [RuleSource(name=r.name, text=r.text) for r in adapter.MinimalAdapter().rules()]
     assert Catalogue.load([*neutral_sources(), *sources], verify=True).rules
