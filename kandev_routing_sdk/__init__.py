@@ -45,6 +45,20 @@ if TYPE_CHECKING:
     from kandev_routing_sdk.scheduler import WorkerReport
     from kandev_routing_sdk.sessions import Sessions
     from kandev_routing_sdk.settings import Settings, load_settings
+    from kandev_routing_sdk.spec.client import (
+        Asker,
+        ClientCapabilities,
+        FileRead,
+        FileWrite,
+        PermissionHandler,
+        PermissionOption,
+        PermissionRequest,
+        ReadTextFile,
+        Terminal,
+        TerminalRequest,
+        WriteTextFile,
+    )
+    from kandev_routing_sdk.spec.client_files import local_files
     from kandev_routing_sdk.types import Code, ErrorClass
 
 _HOMES = (
@@ -86,12 +100,30 @@ _HOMES = (
     ("scheduler", ("WorkerReport",)),
     ("sessions", ("Sessions",)),
     ("settings", ("Settings", "load_settings")),
+    (
+        "spec.client",
+        (
+            "Asker",
+            "ClientCapabilities",
+            "FileRead",
+            "FileWrite",
+            "PermissionHandler",
+            "PermissionOption",
+            "PermissionRequest",
+            "ReadTextFile",
+            "Terminal",
+            "TerminalRequest",
+            "WriteTextFile",
+        ),
+    ),
+    ("spec.client_files", ("local_files",)),
     ("types", ("Code", "ErrorClass")),
 )
 
 __all__ = [
     "AgentSaid",
     "AnswerUnrecorded",
+    "Asker",
     "AttemptEnded",
     "AttemptReport",
     "AttemptStarted",
@@ -108,6 +140,7 @@ __all__ = [
     "CandidateSkipped",
     "CircuitChanged",
     "Classification",
+    "ClientCapabilities",
     "Code",
     "ContinuationPart",
     "ContinuationRequest",
@@ -116,10 +149,16 @@ __all__ = [
     "ErrorClass",
     "Evidence",
     "Explanation",
+    "FileRead",
+    "FileWrite",
     "GitWorktree",
     "NotPermitted",
     "Operation",
+    "PermissionHandler",
+    "PermissionOption",
+    "PermissionRequest",
     "Progress",
+    "ReadTextFile",
     "Rejected",
     "Resolution",
     "Router",
@@ -128,10 +167,14 @@ __all__ = [
     "Settings",
     "Signal",
     "Snapshot",
+    "Terminal",
+    "TerminalRequest",
     "Waiting",
     "WorkerReport",
+    "WriteTextFile",
     "explain",
     "load_settings",
+    "local_files",
     "route_once",
     "route_once_async",
 ]

@@ -25,6 +25,7 @@ from kandev_routing_sdk.plugins import BrokenPlugin, Registry, load_registry
 from kandev_routing_sdk.ports import Authorise, ContinuationSource, ProfileSource, SecretResolver, Store, allow
 from kandev_routing_sdk.settings import EnvironmentSecrets, Settings, load_settings, settings_for, working_directory
 from kandev_routing_sdk.spec.adapter import AgentAdapter
+from kandev_routing_sdk.spec.client import NOTHING_OFFERED, ClientCapabilities, PermissionHandler
 from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.utility import end_orphans
 
@@ -55,6 +56,8 @@ class Parts:
     catalogue: Catalogue | None = None
     continuation: ContinuationSource | Sequence[ContinuationSource] | None = None
     authorise: Authorise | None = None
+    permissions: PermissionHandler | None = None
+    client: ClientCapabilities | None = None
     clock: Clock | None = None
     ids: IdSource | None = None
     scope: str | None = None
@@ -89,6 +92,8 @@ class Parts:
             host_scope=self.scope,
             continuation=sources_of(self.continuation, environ),
             authorise=self.authorise or allow,
+            permissions=self.permissions,
+            client=self.client or NOTHING_OFFERED,
         )
         if not self.read_only:
             end_orphans(store.interrupt_calls(now=clock.now()).attempts)

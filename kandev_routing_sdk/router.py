@@ -38,6 +38,7 @@ from kandev_routing_sdk.scheduler import Worker, WorkerOptions, WorkerReport
 from kandev_routing_sdk.sessions import Sessions
 from kandev_routing_sdk.settings import Settings
 from kandev_routing_sdk.spec.adapter import AgentAdapter
+from kandev_routing_sdk.spec.client import ClientCapabilities, PermissionHandler
 from kandev_routing_sdk.types import ProfileKind
 from kandev_routing_sdk.utility import CallRequest, run_call
 
@@ -68,6 +69,8 @@ class Router:
         catalogue: Catalogue | None = None,
         continuation: ContinuationSource | Sequence[ContinuationSource] | None = None,
         authorise: Authorise | None = None,
+        permissions: PermissionHandler | None = None,
+        client: ClientCapabilities | None = None,
         clock: Clock | None = None,
         ids: IdSource | None = None,
         scope: str | None = None,
@@ -94,6 +97,8 @@ class Router:
             continuation: who knows something of the work that a successor continues, in this order (R-CON-3); default: the git
                 work tree. These replace it.
             authorise: asked before every write, and raises to refuse it; default: all may be done.
+            permissions: answers what agents ask leave for; default: each profile's ``permissions.default``.
+            client: files and terminals that the host offers to agents; default: none.
             clock: where time comes from.
             ids: where ids and jitter come from.
             scope: the host's availability scope (R-PRO-3).
@@ -118,6 +123,8 @@ class Router:
             catalogue=catalogue,
             continuation=continuation,
             authorise=authorise,
+            permissions=permissions,
+            client=client,
             clock=clock,
             ids=ids,
             scope=scope,

@@ -43,7 +43,9 @@ class AcpDownstream(AgentDriver):
             turn.cancelled()
             return None
         early = EarlyTurn(turn)
-        wire = self._wire = Wire(self._plan, TurnFeed(self._extractor, early, None, self._limits), self._limits)
+        wire = self._wire = Wire(
+            self._plan, TurnFeed(self._extractor, early, None, self._limits), self._limits, self._host
+        )
         try:
             child = await self._spawn(wire)
         except LaunchError as exc:
@@ -101,6 +103,7 @@ class AcpDownstream(AgentDriver):
             return
         if wire.session_id is not None and wire.peer.waits_for("session/prompt"):
             wire.peer.notify("session/cancel", {"sessionId": wire.session_id})
+            wire.asked.end()
             with anyio.move_on_after(self._limits.cancel_grace_s):
                 await wire.settled.wait()
                 return
@@ -123,7 +126,7 @@ class AcpDownstream(AgentDriver):
     async def _handshake(self, wire: Wire, early: EarlyTurn) -> Ready | None:
         ready = None
         with anyio.move_on_after(self._limits.handshake_s) as scope:
-            ready = await Handshake(self._plan, wire, early, self._resume).run()
+            ready = await Handshake(self._plan, wire, early, self._resume, self._host.offers).run()
         if scope.cancelled_caught:
             violation(early, f"the agent opened no session within {self._limits.handshake_s:g} s", "handshake_timeout")
             early.failed("handshake_timeout")

@@ -16,14 +16,23 @@ from kandev_routing_sdk.ports import Ready
 from kandev_routing_sdk.process.feed import violation
 from kandev_routing_sdk.spec.acp import Frame, as_object, as_text
 from kandev_routing_sdk.spec.adapter import LaunchPlan
+from kandev_routing_sdk.spec.client import NOTHING_OFFERED, ClientCapabilities
 from kandev_routing_sdk.types import Channel, Phase
 
 
 class Handshake:
     """initialize → authenticate → a session → mode, model, options. The first step that fails ends it (R-CON-7)."""
 
-    def __init__(self, plan: LaunchPlan, wire: Wire, turn: EarlyTurn, resume_session_id: str | None) -> None:
+    def __init__(
+        self,
+        plan: LaunchPlan,
+        wire: Wire,
+        turn: EarlyTurn,
+        resume_session_id: str | None,
+        offers: ClientCapabilities = NOTHING_OFFERED,
+    ) -> None:
         self._plan: Final = plan
+        self._offers: Final = offers
         self._wire: Final = wire
         self._turn: Final = turn
         self._resume = resume_session_id if plan.resumed else None
@@ -53,7 +62,7 @@ class Handshake:
         return Ready(session_id, fresh=self._fresh, capabilities=capabilities)
 
     async def _initialize(self) -> Frame | None:
-        result = await self._ask(messages.initialize(self._plan))
+        result = await self._ask(messages.initialize(self._plan, self._offers))
         if result is None:
             return None
         spoken = result.get("protocolVersion")

@@ -9,10 +9,13 @@ from pydantic import JsonValue
 
 from kandev_routing_sdk.spec.acp import Frame, as_object, as_text
 from kandev_routing_sdk.spec.adapter import LaunchPlan
+from kandev_routing_sdk.spec.client import NOTHING_OFFERED, ClientCapabilities
 
 PROTOCOL_VERSION: Final = 1
 METHOD_NOT_FOUND: Final = -32601
 INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+NOT_FOUND: Final = -32002
 
 _CLIENT: Final = "kandev-routing-sdk"
 
@@ -34,9 +37,13 @@ def _version() -> str:
 _VERSION: Final = _version()
 
 
-def initialize(plan: LaunchPlan) -> Call:
-    """Offer nothing but text: no file system, no terminal."""
-    capabilities: dict[str, JsonValue] = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
+def initialize(plan: LaunchPlan, offers: ClientCapabilities = NOTHING_OFFERED) -> Call:
+    """Offer text, and what else the host does: by default no file system and no terminal."""
+    files: dict[str, JsonValue] = {
+        "readTextFile": offers.read_text_file is not None,
+        "writeTextFile": offers.write_text_file is not None,
+    }
+    capabilities: dict[str, JsonValue] = {"fs": files, "terminal": offers.terminal is not None}
     if plan.acp.client_meta:
         capabilities["_meta"] = dict(plan.acp.client_meta)
     return Call(

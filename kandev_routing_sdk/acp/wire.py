@@ -8,6 +8,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from kandev_routing_sdk.acp import messages
+from kandev_routing_sdk.acp.asked import Asked
 from kandev_routing_sdk.acp.capabilities import Capabilities
 from kandev_routing_sdk.acp.peer import Message, Peer, parse_message
 from kandev_routing_sdk.evidence.model import Signal
@@ -18,6 +19,7 @@ from kandev_routing_sdk.process.limits import ProcessLimits
 from kandev_routing_sdk.process.lines import Line
 from kandev_routing_sdk.spec.acp import SESSION_UPDATES, Frame, as_object, as_text
 from kandev_routing_sdk.spec.adapter import AcpFrame, LaunchPlan
+from kandev_routing_sdk.spec.client import CLIENT_EFFECTS, CLIENT_REQUESTS, NOBODY, HostSide
 from kandev_routing_sdk.types import Channel
 
 _QUOTED: Final = 3
@@ -33,11 +35,11 @@ class Wire:
     another session and those that a ``session/load`` replays.
     """
 
-    def __init__(self, plan: LaunchPlan, feed: TurnFeed, limits: ProcessLimits) -> None:
-        self._plan: Final = plan
+    def __init__(self, plan: LaunchPlan, feed: TurnFeed, limits: ProcessLimits, host: HostSide = NOBODY) -> None:
         self._limits: Final = limits
         self._child: Child | None = None
         self.peer: Final = Peer(self._send)
+        self.asked: Final = Asked(plan, host, self._reply)
         self.feed: TurnFeed = feed
         self.session_id: str | None = None
         self.capabilities: Final = Capabilities()
@@ -58,6 +60,7 @@ class Wire:
     def turn_to(self, feed: TurnFeed) -> TurnFeed:
         """From now on what comes belongs to the prompt's turn."""
         self.feed, self._prompted = feed, True
+        self.asked.begin()
         if self.capabilities.value != self._known:
             feed.turn.update(CapabilitiesUpdate(self.capabilities.value))
         if not self.peer.closed:
@@ -75,6 +78,7 @@ class Wire:
 
     def close(self) -> None:
         """Nothing more will come."""
+        self.asked.end()
         self.peer.close()
         self.settled.set()
 
@@ -134,6 +138,7 @@ class Wire:
         if pending is not None:
             await self.feed.receive(AcpFrame(message, request=pending.method))
             if pending.method == "session/prompt":
+                self.asked.end()
                 self.settled.set()
             if not pending.answer.done():
                 pending.answer.set_result(message)
@@ -159,6 +164,8 @@ class Wire:
                 self.feed.turn.update(CapabilitiesUpdate(self.capabilities.value))
             if self._is_replay(update):
                 return
+        if "id" in message and message["method"] in CLIENT_REQUESTS:
+            self.feed.turn.client_asked(effect=message["method"] in CLIENT_EFFECTS)
         await self.feed.receive(AcpFrame(message))
         self._answer(message)
 
@@ -172,13 +179,13 @@ class Wire:
     def _answer(self, message: Message, *, foreign: bool = False) -> None:
         if "id" not in message:
             return
-        if message["method"] == "session/request_permission" and not foreign:
-            options = as_object(message.get("params")).get("options")
-            self.peer.reply(message, result=messages.permission_answer(options, self._plan.acp.permission))
-        elif foreign:
+        if foreign:
             self.peer.reply(message, error={"code": messages.INVALID_PARAMS, "message": "No such session"})
         else:
-            self.peer.reply(message, error={"code": messages.METHOD_NOT_FOUND, "message": "Method not found"})
+            self.asked.take(message)
+
+    def _reply(self, message: Message, result: JsonValue, error: JsonValue) -> bool:
+        return self.peer.reply(message, result=result, error=error)
 
     def _send(self, data: bytes, droppable: bool) -> bool:  # noqa: FBT001  # the peer's callback
         return self._child is not None and self._child.send(data, droppable=droppable)

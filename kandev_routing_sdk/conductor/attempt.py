@@ -20,6 +20,7 @@ from kandev_routing_sdk.process import HeadlessDownstream
 from kandev_routing_sdk.results import AttemptReport
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import Route
+from kandev_routing_sdk.spec.client import Asker, HostSide
 from kandev_routing_sdk.types import AttemptOutcome, DispatchMark, ErrorClass, Transport
 
 
@@ -101,7 +102,7 @@ class Attempt:
             native_session_id=ready.native_session_id,
             resumed=prepared.plan.resumed,
             labels={"provider_id": record.provider_id, "model_id": record.model_id, "profile": prepared.profile.name},
-            capabilities=ready.capabilities,
+            capabilities={name: prepared.cleaner.value(value) for name, value in ready.capabilities.items()},
         )
 
     def standing(self, work: Work, route: Route) -> Standing:
@@ -180,7 +181,13 @@ def make_attempt(
     if plan.transport is Transport.ACP:
         from kandev_routing_sdk.acp import AcpDownstream  # noqa: PLC0415  # only those who speak it pay for it
 
-        drives = partial(AcpDownstream, resume_session_id=prepared.resume_session_id)
+        host = HostSide(
+            Asker(record.session_id, record.generation, record.execution_profile_id, plan.cwd.absolute()),
+            engine.permissions,
+            engine.client,
+            prepared.cleaner.value,
+        )
+        drives = partial(AcpDownstream, resume_session_id=prepared.resume_session_id, host=host)
     downstream = drives(
         plan,
         prepared.adapter.extractor(plan),

@@ -15,6 +15,7 @@ from kandev_routing_sdk.policy import PolicyDocument
 from kandev_routing_sdk.ports import Authorise, ContinuationSource, ProfileSource, SecretResolver, Store, allow
 from kandev_routing_sdk.profiles import Candidate
 from kandev_routing_sdk.results import Progress
+from kandev_routing_sdk.spec.client import NOTHING_OFFERED, ClientCapabilities, PermissionHandler
 from kandev_routing_sdk.types import ProfileKind
 
 OWNER_LEASE_S: Final = 60.0
@@ -45,6 +46,8 @@ class Engine:
     dynamic_enabled: bool
     host_scope: str | None = None
     authorise: Authorise = allow
+    permissions: PermissionHandler | None = None
+    client: ClientCapabilities = NOTHING_OFFERED
     """Asked before every write that somebody asked for."""
     continuation: tuple[ContinuationSource, ...] = ()
     """Who knows something of the work that a successor continues (R-CON-3)."""

@@ -146,6 +146,14 @@ class TurnRecord:
         self.phase = Phase.STREAMING
         self._emit(ToolResult(tool_id, ok))
 
+    def client_asked(self, *, effect: bool) -> None:
+        """The agent had its client do something for it; ``effect``: that changes something (R-SAFE-1)."""
+        if effect:
+            self._ledger.tool_effect()
+        else:
+            self._ledger.tool_call()
+        self.phase = Phase.TOOL_EXECUTION
+
     def notice(self, text: str) -> None:
         """The runtime said something that is not output."""
         self._ledger.acknowledged()

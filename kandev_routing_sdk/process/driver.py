@@ -11,6 +11,7 @@ from kandev_routing_sdk.process.child import Child, LineHandler
 from kandev_routing_sdk.process.feed import OnFirstSign
 from kandev_routing_sdk.process.limits import DEFAULT_LIMITS, ProcessLimits
 from kandev_routing_sdk.spec.adapter import Extractor, LaunchPlan
+from kandev_routing_sdk.spec.client import NOBODY, HostSide
 
 OnSpawn = Callable[[int, datetime], Awaitable[None] | None]
 
@@ -23,7 +24,7 @@ class AgentDriver:
     that runs; what the agent or the adapter does never raises.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # what runs, for whom, and within what
         self,
         plan: LaunchPlan,
         extractor: Extractor,
@@ -34,6 +35,7 @@ class AgentDriver:
         on_first_sign: OnFirstSign | None = None,
         limits: ProcessLimits = DEFAULT_LIMITS,
         resume_session_id: str | None = None,
+        host: HostSide = NOBODY,
     ) -> None:
         self._plan: Final = plan
         self._extractor: Final = extractor
@@ -44,6 +46,8 @@ class AgentDriver:
         self._limits: Final = limits
         self._resume: Final = resume_session_id
         """A native session to go on with, where the protocol is asked for it; a headless plan has it among its arguments."""
+        self._host: Final = host
+        """Who answers what the agent asks of its client, where the protocol has such questions."""
         self._child: Child | None = None
         self._cancel_asked = False
         self._stop_asked = False
