@@ -27,6 +27,7 @@ from kandev_routing_sdk.settings import EnvironmentSecrets, Settings, load_setti
 from kandev_routing_sdk.spec.adapter import AgentAdapter
 from kandev_routing_sdk.spec.client import NOTHING_OFFERED, ClientCapabilities, PermissionHandler
 from kandev_routing_sdk.store import open_store
+from kandev_routing_sdk.telemetry import Telemetry
 from kandev_routing_sdk.utility import end_orphans
 
 _SHIPPED = ("kandev_routing_sdk", "kandev_routing_claude", "kandev_routing_codex", "kandev_routing_opencode")
@@ -91,12 +92,15 @@ class Parts:
             dynamic_enabled=settings.dynamic_agent_routing,
             host_scope=self.scope,
             continuation=sources_of(self.continuation, environ),
+            telemetry=Telemetry(families=registry.adapters.keys(), rules=[rule.id for rule in catalogue.rules]),
             authorise=self.authorise or allow,
             permissions=self.permissions,
             client=self.client or NOTHING_OFFERED,
         )
         if not self.read_only:
-            end_orphans(store.interrupt_calls(now=clock.now()).attempts)
+            interrupted = store.interrupt_calls(now=clock.now())
+            engine.telemetry.interrupted(interrupted.calls)
+            end_orphans(interrupted.attempts)
         return Opened(engine, settings)
 
     def _settings(self, environ: Mapping[str, str]) -> Settings:

@@ -333,6 +333,11 @@ class Downstream(Protocol):
         """Whether no process of this attempt can act any more."""
         ...
 
+    @property
+    def stale_frames(self) -> int:
+        """How many messages were dropped that were not of this attempt (R-EVI-4)."""
+        ...
+
     async def start(self, turn: TurnRecord) -> Ready | None:
         """Get ready for a prompt: over ACP spawn, initialise and make a session; headless, nothing.
 

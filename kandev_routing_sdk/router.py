@@ -23,6 +23,7 @@ from kandev_routing_sdk.ports import (
     AttemptRecord,
     Authorise,
     CallRecord,
+    CircuitTransition,
     ContinuationSource,
     Operation,
     ProfileSource,
@@ -39,6 +40,7 @@ from kandev_routing_sdk.sessions import Sessions
 from kandev_routing_sdk.settings import Settings
 from kandev_routing_sdk.spec.adapter import AgentAdapter
 from kandev_routing_sdk.spec.client import ClientCapabilities, PermissionHandler
+from kandev_routing_sdk.telemetry import Telemetry
 from kandev_routing_sdk.types import ProfileKind
 from kandev_routing_sdk.utility import CallRequest, run_call
 
@@ -347,13 +349,21 @@ class Router:
             if before is None:
                 raise UsageError(f"no circuit has the key {key!r}; kandev-routing circuits lists them")
             after = (make_due if due else reset)(before, self._engine.clock.now())
-            if after == before or self._engine.store.put_circuit(before, after):
+            if after == before:
+                return after
+            if self._engine.store.put_circuit(before, after):
+                self._engine.telemetry.booked([CircuitTransition(before, after)])
                 return after
 
     @property
     def catalogue(self) -> Catalogue:
         """The rules this router classifies with."""
         return self._engine.catalogue
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """What it tells of itself; ``add_sink`` lets somebody hear it beside OpenTelemetry (R-OBS-1)."""
+        return self._engine.telemetry
 
     @property
     def registry(self) -> Registry:

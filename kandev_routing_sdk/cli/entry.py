@@ -82,13 +82,22 @@ def _interruptible() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
 
+class _Lines(logging.Formatter):
+    """A line for each record; what shows its fields is loaded with the first."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        from kandev_routing_sdk.telemetry import FieldFormatter
+
+        return FieldFormatter("%(levelname)s %(name)s: %(message)s").format(record)
+
+
 @contextmanager
 def _logs_on_stderr(*, debug: bool) -> Iterator[None]:
     """Logs go to standard error. Other packages' logs go nowhere: they may quote what an agent said."""
     root, ours = logging.getLogger(), logging.getLogger("kandev_routing_sdk")
     before = ours.level, ours.propagate
     nowhere, handler = logging.NullHandler(), logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
+    handler.setFormatter(_Lines())
     root.addHandler(nowhere)
     ours.addHandler(handler)
     ours.setLevel(logging.DEBUG if debug else logging.WARNING)

@@ -11,6 +11,7 @@ from kandev_routing_sdk.conductor.engine import Engine, Work
 from kandev_routing_sdk.conductor.judge import Lease, Standing, Verdict, judge_success
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.tasks import in_thread
+from kandev_routing_sdk.errors import StaleRevision
 from kandev_routing_sdk.evidence.correlation import Correlation
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
 from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord, TurnReport
@@ -21,6 +22,7 @@ from kandev_routing_sdk.results import AttemptReport
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import Route
 from kandev_routing_sdk.spec.client import Asker, HostSide
+from kandev_routing_sdk.telemetry import Fence, Span, SpanName, Stale, Telemetry
 from kandev_routing_sdk.types import AttemptOutcome, DispatchMark, ErrorClass, Transport
 
 
@@ -28,7 +30,7 @@ class Marks:
     """The durable marks of a committed attempt (state machine, Dispatch marks)."""
 
     def __init__(self, engine: Engine, record: AttemptRecord) -> None:
-        self._store = engine.store
+        self._store, self._telemetry = engine.store, engine.telemetry
         self.record: AttemptRecord = record
 
     async def on_spawn(self, process_group: int, started_at: datetime) -> None:
@@ -42,7 +44,11 @@ class Marks:
 
     async def _keep(self, record: AttemptRecord) -> None:
         self.record = record
-        await in_thread(self._store.mark_attempt, record)
+        try:
+            await in_thread(self._store.mark_attempt, record)
+        except StaleRevision:
+            self._telemetry.fenced(Fence.ATTEMPT)
+            raise
 
 
 @dataclass(slots=True)
@@ -54,6 +60,8 @@ class Attempt:
     lease: Lease
     downstream: Downstream
     turn: TurnRecord
+    telemetry: Telemetry
+    span: Span
 
     @property
     def record(self) -> AttemptRecord:
@@ -90,6 +98,14 @@ class Attempt:
             settled_at=now,
         )
         return self.record
+
+    def over(self) -> None:
+        """Tell what is known of it besides its row, once that is written; call it once."""
+        record = self.record
+        found = {} if record.classification is None else {"code": record.classification.code.value}
+        self.span.note(found if record.outcome is None else found | {"outcome": record.outcome.value})
+        self.span.end()
+        self.telemetry.dropped(Stale.FRAME, self.downstream.stale_frames)
 
     def answered(self) -> Verdict:
         """Return what an answer means for the resources that this attempt was launched with."""
@@ -196,4 +212,12 @@ def make_attempt(
         on_spawn=marks.on_spawn,
         on_first_sign=marks.on_first_sign,
     )
-    return Attempt(marks, prepared, lease, downstream, turn)
+    span = engine.telemetry.begin(
+        SpanName.ATTEMPT,
+        session_id=record.session_id,
+        attempt_id=record.attempt_id,
+        generation=record.generation,
+        family=record.family,
+        provider=record.provider_id,
+    )
+    return Attempt(marks, prepared, lease, downstream, turn, engine.telemetry, span)

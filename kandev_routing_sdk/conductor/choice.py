@@ -37,6 +37,7 @@ from kandev_routing_sdk.route.model import Reason, Round, Route, State, Trigger
 from kandev_routing_sdk.route.past import SelectionInputs
 from kandev_routing_sdk.route.select import CandidateView, Selection
 from kandev_routing_sdk.route.step import Transition
+from kandev_routing_sdk.telemetry import SpanName
 from kandev_routing_sdk.types import ProfileKind
 
 _MAX_RESELECT: Final = 32
@@ -70,6 +71,10 @@ class Chooser:
 
     async def select(self) -> Claimed | None:
         """Walk the candidates and claim the first that can; None when nobody can, and the route then waits."""
+        with self._engine.telemetry.span(SpanName.SELECTION, session_id=self._ledger.route.session_id):
+            return await self._select()
+
+    async def _select(self) -> Claimed | None:
         work, found = await in_thread(self._survey)
         for _ in range(_MAX_RESELECT):
             inputs = await self._inputs(work, found, self._ledger.route.round)

@@ -5,7 +5,6 @@ Each method is one line of design §5. Nothing acts before its commit; what is d
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -38,30 +37,20 @@ from kandev_routing_sdk.conductor.tasks import alongside, in_thread
 from kandev_routing_sdk.errors import StoreError
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
 from kandev_routing_sdk.evidence.turn import TurnReport
-from kandev_routing_sdk.evidence.updates import (
-    AgentUpdate,
-    TextDelta,
-    ThinkingDelta,
-    ToolCall,
-    ToolResult,
-)
+from kandev_routing_sdk.evidence.updates import AgentUpdate, TextDelta, ThinkingDelta, ToolCall, ToolResult
 from kandev_routing_sdk.ports import Ready
 from kandev_routing_sdk.records import ActionRecord, AttemptRecord, CircuitHandedBack
-from kandev_routing_sdk.results import (
-    AgentSaid,
-    AttemptEnded,
-    AttemptReport,
-    Rejected,
-)
+from kandev_routing_sdk.results import AgentSaid, AttemptEnded, AttemptReport, Rejected
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.guards import matching
 from kandev_routing_sdk.route.model import Reason, Route, State, Trigger
 from kandev_routing_sdk.route.select import Selection
 from kandev_routing_sdk.route.step import Transition, begin, trigger_for
 from kandev_routing_sdk.route.table import ATTEMPT_CAP
+from kandev_routing_sdk.telemetry import SpanName, get_logger, problem_fields
 from kandev_routing_sdk.types import AttemptOutcome, DispatchMark
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _ANSWERS: Final = (TextDelta, ThinkingDelta, ToolCall, ToolResult)
 
@@ -149,10 +138,14 @@ class Drive:
 
     async def run(self) -> Route:
         """Go on until the route waits for a deadline or a person, or its turn is done. Waits inside a policy are the caller's."""
-        async with alongside(self._book_answers()):
-            while (go_on := self._next()) is not None:
-                self._woken = False  # what it was woken for comes first, and nothing after it
-                await go_on()
+        with self._engine.telemetry.span(
+            SpanName.TURN, session_id=self.route.session_id, route=self.route.kind
+        ) as span:
+            async with alongside(self._book_answers()):
+                while (go_on := self._next()) is not None:
+                    self._woken = False  # what it was woken for comes first, and nothing after it
+                    await go_on()
+            span.note({"state": self.route.state.value})
         return self.route
 
     async def keep_owner(self) -> None:
@@ -208,10 +201,11 @@ class Drive:
         await self._recovery.finish_stop()
         try:
             await self._ledger.hand_on()
-        except (
-            StoreError
-        ) as problem:  # it is made, and found when its lease runs out: asking for it again would be wrong
-            _log.warning("session %s goes on a little later: %s", self.route.session_id, problem)
+        except StoreError as problem:
+            # it is made, and found when its lease runs out: asking for it again would be wrong
+            _log.warning(
+                "a session goes on a little later", extra=problem_fields(problem, session_id=self.route.session_id)
+            )
 
     async def end(self) -> None:
         """Stop the session for good, from any state."""
@@ -305,6 +299,7 @@ class Drive:
         if not transition.after.turn_running:  # there is nothing to ask it
             await self._end_agent()
             self._attempt = None
+            attempt.over()
             await self._settle_unstarted(transition, attempt.record, AttemptOutcome.SILENT)
             return
         # the mark is durable before the prompt can leave: for a headless agent that is before its spawn
@@ -327,6 +322,8 @@ class Drive:
             await self._settle_unstarted(gone, record, AttemptOutcome.FAILED)
             self._attempt = None
             return None
+        if self._attempt is not None:
+            self._attempt.over()
         self._attempt = attempt
         return await attempt.downstream.start(attempt.turn)
 
@@ -385,6 +382,7 @@ class Drive:
             )
         self._booked = tuple(change.key for change in verdict.circuits)
         self._attempt = None
+        attempt.over()
         self.stop_reason = report.stop_reason
         self._report(report_of(settled))
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import logging
-
 import anyio
 
 from kandev_routing_sdk.conductor.choice import Chooser
 from kandev_routing_sdk.conductor.ledger import Ledger
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import State, Trigger
+from kandev_routing_sdk.telemetry import get_logger, problem_fields
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Edits:
@@ -42,4 +41,4 @@ class Edits:
                 try:
                     await self.notice()
                 except Exception as problem:  # noqa: BLE001  # the turn is not to end for it: it is looked again, and at its end
-                    _log.warning("a look at the profile of a running turn failed (%s)", type(problem).__name__)
+                    _log.warning("a look at the profile of a running turn failed", extra=problem_fields(problem))

@@ -16,6 +16,7 @@ from kandev_routing_sdk.ports import Authorise, ContinuationSource, ProfileSourc
 from kandev_routing_sdk.profiles import Candidate
 from kandev_routing_sdk.results import Progress
 from kandev_routing_sdk.spec.client import NOTHING_OFFERED, ClientCapabilities, PermissionHandler
+from kandev_routing_sdk.telemetry import Telemetry
 from kandev_routing_sdk.types import ProfileKind
 
 OWNER_LEASE_S: Final = 60.0
@@ -45,6 +46,7 @@ class Engine:
     environ: Mapping[str, str] = field(repr=False)
     dynamic_enabled: bool
     host_scope: str | None = None
+    telemetry: Telemetry = field(default_factory=Telemetry, repr=False)
     authorise: Authorise = allow
     permissions: PermissionHandler | None = None
     client: ClientCapabilities = NOTHING_OFFERED

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -28,9 +27,10 @@ from kandev_routing_sdk.route.continuation import (
 from kandev_routing_sdk.route.model import Route
 from kandev_routing_sdk.route.parts import ContinuationPart, merged
 from kandev_routing_sdk.route.table import ATTEMPT_CAP
+from kandev_routing_sdk.telemetry import get_logger, problem_fields
 from kandev_routing_sdk.types import AttemptOutcome
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 _NOTHING: Final = Gathered()
 
 
@@ -66,7 +66,7 @@ class Handover:
         except RoutingError:
             raise
         except Exception as problem:
-            _log.exception("session %s: the continuation could not be built", route.session_id)
+            _log.error("a continuation could not be built", extra=problem_fields(problem, session_id=route.session_id))
             raise HandoverFailed from problem
 
     async def own_note(self, route: Route, prepared: Prepared) -> str | None:

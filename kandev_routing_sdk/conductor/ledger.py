@@ -13,7 +13,7 @@ from kandev_routing_sdk.circuits import Circuit
 from kandev_routing_sdk.conductor.claims import hand_backs
 from kandev_routing_sdk.conductor.engine import HEARTBEAT_S, OWNER_LEASE_S, Engine, Tell
 from kandev_routing_sdk.conductor.tasks import abandoned, in_thread
-from kandev_routing_sdk.errors import StoreUnavailable
+from kandev_routing_sdk.errors import StaleRevision, StoreUnavailable
 from kandev_routing_sdk.records import (
     ActionRecord,
     Admit,
@@ -33,6 +33,7 @@ from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.guards import is_at_rest, is_watched, leaves_by_itself
 from kandev_routing_sdk.route.model import Route, State, Trigger
 from kandev_routing_sdk.route.step import Transition, step
+from kandev_routing_sdk.telemetry import Fence, SpanName
 
 
 class Ledger:
@@ -87,7 +88,7 @@ class Ledger:
     async def begin(self, transition: Transition) -> Route:
         """Make a new session durable, owned as it says."""
         commit = Commit(before=None, after=transition.after, now=transition.after.updated_at, events=transition.events)
-        self._route = (await in_thread(self._engine.store.commit, commit)).route
+        self._route = (await self._write(commit)).route
         return self._route
 
     async def disown(self, attempt: AttemptRecord) -> None:
@@ -159,7 +160,7 @@ class Ledger:
         )
         self._committing = True
         try:
-            committed = await in_thread(self._engine.store.commit, commit)
+            committed = await self._write(commit)
             self._route = committed.route
         finally:
             self._committing = False
@@ -168,6 +169,22 @@ class Ledger:
             self._family = new_attempt.family
         self._tell_changes(committed.transitions)
         return committed
+
+    async def _write(self, commit: Commit) -> Committed:
+        """Commit, and count what that made true: on the same thread, so that no cancelled caller is in between."""
+        store, telemetry = self._engine.store, self._engine.telemetry
+
+        def write() -> Committed:
+            committed = store.commit(commit)
+            telemetry.committed(commit, committed)
+            return committed
+
+        try:
+            with telemetry.span(SpanName.COMMIT, session_id=commit.after.session_id, state=commit.after.state):
+                return await in_thread(write)
+        except StaleRevision as late:
+            telemetry.fenced(late)
+            raise
 
     def _owned(self, after: Route, now: datetime, *, keep: bool) -> Route:
         """Whoever commits is alive: each commit renews the lease. A session at rest is anybody's (R-DUR-4), a call its caller's."""
@@ -180,7 +197,9 @@ class Ledger:
     async def book(self, circuits: tuple[CircuitChange, ...]) -> None:
         """Make what was learnt of shared health durable between two transitions; a failure to do so is raised (R-CIR-9)."""
         now = self._engine.clock.now()
-        self._tell_changes(await in_thread(self._engine.store.change_circuits, circuits, now=now))
+        transitions = await in_thread(self._engine.store.change_circuits, circuits, now=now)
+        self._engine.telemetry.booked(transitions, circuits)
+        self._tell_changes(transitions)
 
     def _tell_changes(self, transitions: Iterable[CircuitTransition]) -> None:
         for change in transitions:
@@ -215,6 +234,7 @@ class Ledger:
             self._beat = anyio.Event()
             # a commit that is on its way may be the one that gives the session up; the next heartbeat knows
             if not kept and not self._committing and not is_at_rest(self.route):
+                self._engine.telemetry.fenced(Fence.OWNER)
                 raise StoreUnavailable(
                     f"session {self.route.session_id} was stopped or taken over by another process; its agent was ended"
                 )

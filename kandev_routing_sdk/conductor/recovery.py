@@ -6,7 +6,6 @@ something: a person is asked, and the next agent is told.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -19,9 +18,10 @@ from kandev_routing_sdk.process import reap_group
 from kandev_routing_sdk.records import AttemptRecord
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import State, Trigger
+from kandev_routing_sdk.telemetry import Reconciled, fields, get_logger
 from kandev_routing_sdk.types import AttemptOutcome, DispatchMark
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Recovery:
@@ -40,18 +40,23 @@ class Recovery:
         lost, self._lost = self._lost, []
         for attempt in lost:
             if not await self.is_gone(attempt):
-                _log.warning("the agent of attempt %s could not be proven gone", attempt.attempt_id)
+                _log.warning("an agent could not be proven gone", extra=fields(attempt_id=attempt.attempt_id))
 
     async def take_over(self) -> Claimed | None:
         """Make the next step where somebody should be at work, and nobody is: a person asked for it, or its owner died."""
         lost = await self.unsettled()
         if not await self._is_unsent(lost):
             await self._ask_a_person(lost)
+            self._engine.telemetry.reconciled(Reconciled.ASKED)
             return None
+        claimed = None
         if self._ledger.route.state in {State.STARTING, State.RETRYING}:
-            return await self._chooser.claim_again(lost)
-        await self._step_back(lost)
-        return None
+            claimed = await self._chooser.claim_again(lost)
+        else:
+            await self._step_back(lost)
+        if lost is not None:  # otherwise it is what a person asked for elsewhere
+            self._engine.telemetry.reconciled(Reconciled.REARMED)
+        return claimed
 
     async def quieten(self) -> None:
         """Bring a route whose owner is gone to where nothing runs, and start nothing."""
@@ -90,6 +95,8 @@ class Recovery:
         if lost is None:
             await self._ledger.hand_on(after_s=after_s)
             return
+        if live is not None:
+            live.over()
         if live is not None and live.record.attempt_id != lost.attempt_id:
             live = None
         if lost.mark is DispatchMark.CLAIMED:

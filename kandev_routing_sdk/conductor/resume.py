@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from typing import Final
 
@@ -14,9 +13,10 @@ from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.ports import Ready
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import Reason, Trigger
+from kandev_routing_sdk.telemetry import fields, get_logger
 from kandev_routing_sdk.types import AttemptOutcome, Delivery, Phase
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _BY_ITSELF: Final = frozenset({Reason.DEADLINE_DUE, Reason.RECOVERED})
 
@@ -48,7 +48,10 @@ class Resuming:
 
     async def _forget(self, fresh: Claimed) -> None:
         """The note is durable before the agent that it is for starts; no attempt and no budget is used."""
-        _log.info("session %s could not be resumed by its agent; it gets a fresh one", self._ledger.route.session_id)
+        _log.info(
+            "an agent could not resume its session and gets a fresh one",
+            extra=fields(session_id=self._ledger.route.session_id),
+        )
         facts = Facts(continuation=await self._chooser.note_for(fresh.prepared))
         await self._ledger.commit(self._ledger.step(Trigger.RESUME_FAILED, facts))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -11,11 +10,12 @@ from typing import Final
 from kandev_routing_sdk.continuation.budget import Budget
 from kandev_routing_sdk.ports import ContinuationRequest, ContinuationSource
 from kandev_routing_sdk.route.parts import ContinuationPart, merged
+from kandev_routing_sdk.telemetry import fields, get_logger
 
 LIMIT_S: Final = 10.0
 """How long all sources together may take."""
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +70,15 @@ def gather(
     for one in asked:
         name = source_name(one.source)
         if not one.done.wait(budget.left):
-            _log.warning("session %s: the continuation source %r did not answer in time", request.session_id, name)
+            _log.warning(
+                "a continuation source did not answer in time", extra=fields(session_id=request.session_id, source=name)
+            )
             missing.append(name)
         elif one.problem is not None:
-            _log.warning("session %s: the continuation source %r %s", request.session_id, name, one.problem)
+            _log.warning(
+                "a continuation source failed",
+                extra=fields(session_id=request.session_id, source=name, detail=one.problem),
+            )
             missing.append(name)
         elif one.answer is not None:
             parts.append(one.answer)
@@ -91,7 +96,7 @@ def _sound(parts: Sequence[ContinuationPart], missing: list[str]) -> Continuatio
     try:
         return merged(parts)
     except (TypeError, AttributeError):
-        _log.warning("a continuation source gave something that is no text; only what can be used of the others is")
+        _log.warning("a continuation source gave something that is no text and is left out", extra=fields())
         missing.append("a source")
     sound = []
     for part in parts:

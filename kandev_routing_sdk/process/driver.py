@@ -57,6 +57,11 @@ class AgentDriver:
         """Whether no process of this attempt can act any more."""
         return self._child is None or self._child.gone
 
+    @property
+    def stale_frames(self) -> int:
+        """How many messages were dropped that were not of this attempt; a process of one prompt has none."""
+        return 0
+
     def _asked_to_end(self) -> bool:
         return self._cancel_asked or self._stop_asked
 

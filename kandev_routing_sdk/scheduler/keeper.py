@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -17,8 +16,9 @@ from kandev_routing_sdk.records import AttemptQuery
 from kandev_routing_sdk.route.model import Route, State
 from kandev_routing_sdk.route.select import CandidateView
 from kandev_routing_sdk.sessions import is_dynamic, reconsider, switch_flag
+from kandev_routing_sdk.telemetry import fields, get_logger, problem_fields
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 EVERY_S: Final = 60.0
 """Seconds between two looks."""
@@ -49,9 +49,9 @@ class Keeper:
                 await self.catch_up()
                 await self.end_strays()
             except StoreError as problem:
-                _log.warning("a look at stored sessions failed; trying again: %s", problem)
+                _log.warning("a look at stored sessions failed; trying again", extra=problem_fields(problem))
             except Exception as problem:  # noqa: BLE001  # a host's own profiles or secrets: not the end of its worker
-                _log.error("a look at stored sessions failed; trying again (%s)", type(problem).__name__)
+                _log.error("a look at stored sessions failed; trying again", extra=problem_fields(problem))
             with anyio.move_on_after(EVERY_S):
                 await stop.wait()
 
@@ -109,12 +109,14 @@ class Keeper:
                 return True
             concerned = changed is None or route.logical_profile_id in changed
             return on and concerned and await reconsider(engine, route)
-        except PreconditionFailed:
-            _log.info("session %s was moved on by somebody else", route.session_id)
+        except PreconditionFailed as moved:
+            _log.info(
+                "a session was moved on by somebody else", extra=problem_fields(moved, session_id=route.session_id)
+            )
         except StoreError:
             raise
         except Exception as problem:  # noqa: BLE001  # as above; its text may hold anything
-            _log.error("session %s could not be looked at (%s)", route.session_id, type(problem).__name__)
+            _log.error("a session could not be looked at", extra=problem_fields(problem, session_id=route.session_id))
         return False
 
     async def end_strays(self) -> None:
@@ -125,4 +127,4 @@ class Keeper:
             if not found or found[0].outcome is None:
                 continue  # of another store, or somebody is at it
             if not await reap_group(None, None, attempt_id):
-                _log.warning("the agent of attempt %s could not be proven gone", attempt_id)
+                _log.warning("an agent could not be proven gone", extra=fields(attempt_id=attempt_id))

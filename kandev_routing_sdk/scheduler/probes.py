@@ -6,7 +6,6 @@ an allowance that came back early is noticed without a restart.
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -20,9 +19,10 @@ from kandev_routing_sdk.errors import NotAdmitted, RoutingError
 from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord, TurnReport
 from kandev_routing_sdk.profiles import Candidate, ConcreteProfile
 from kandev_routing_sdk.records import Admit, CircuitChange, CircuitFailed, CircuitHandedBack, CircuitSucceeded
+from kandev_routing_sdk.telemetry import SpanName, get_logger, problem_fields
 from kandev_routing_sdk.types import AttemptOutcome, CircuitState, Scope
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 EVERY_S: Final = 5.0
 """Seconds between two looks for circuits to be asked."""
@@ -65,9 +65,9 @@ class Prober:
         try:
             return await self._round()
         except RoutingError as problem:
-            _log.warning("a look for circuits to be asked failed; trying again: %s", problem)
+            _log.warning("a look for circuits to be asked failed; trying again", extra=problem_fields(problem))
         except Exception as problem:  # noqa: BLE001  # a host's own parts; their text may hold anything
-            _log.error("a look for circuits to be asked failed; trying again (%s)", type(problem).__name__)
+            _log.error("a look for circuits to be asked failed; trying again", extra=problem_fields(problem))
         return 0
 
     async def _round(self) -> int:
@@ -114,12 +114,15 @@ class Prober:
             return False  # somebody else is at it
         if not leased:
             return False  # closed meanwhile
+        engine.telemetry.probing(leased)
         changes: tuple[CircuitChange, ...] = (CircuitHandedBack(circuit.key, token),)
         try:
-            changes = await self._ask(circuit, asker, token)
+            with engine.telemetry.span(SpanName.PROBE, scope=circuit.key.scope, provider=circuit.key.provider_id):
+                changes = await self._ask(circuit, asker, token)
         finally:
             with anyio.CancelScope(shield=True):
-                await in_thread(engine.store.change_circuits, changes, now=engine.clock.now())
+                transitions = await in_thread(engine.store.change_circuits, changes, now=engine.clock.now())
+                engine.telemetry.booked(transitions, changes)
         self._remember(circuit, silent=changes == (CircuitHandedBack(circuit.key, token),))
         return True
 
@@ -171,7 +174,9 @@ class Prober:
                 await asker.adapter.probe(asker.plan, turn)
                 reports.append(turn.report(self._engine.clock.now()))
             except (Exception, SystemExit) as problem:  # noqa: BLE001
-                _log.warning("the %s adapter failed while probing (%s)", asker.profile.family, type(problem).__name__)
+                _log.warning(
+                    "an adapter failed while probing", extra=problem_fields(problem, family=asker.profile.family)
+                )
 
         with anyio.move_on_after(TIMEOUT_S):
             # in a task of its own: one that was cancelled by nobody here ends it, and not us

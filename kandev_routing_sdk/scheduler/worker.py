@@ -7,7 +7,6 @@ bounds: one probe a resource over all workers, and so many sessions at once in e
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -27,8 +26,9 @@ from kandev_routing_sdk.route.model import Route
 from kandev_routing_sdk.scheduler.keeper import Keeper
 from kandev_routing_sdk.scheduler.probes import Prober
 from kandev_routing_sdk.sessions import LEAVE_S, go_on, is_dynamic, switch_flag
+from kandev_routing_sdk.telemetry import Stale, fields, get_logger, problem_fields
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 _ORDER: Final = (Claim.LOST, Claim.DUE, Claim.RECOVERED)
 PATIENCE_S: Final = HEARTBEAT_S + 5
@@ -154,7 +154,7 @@ class Worker:
         except StoreError as problem:
             if self._options.until_idle:
                 self._failed = problem
-            _log.warning("a look at the durable state failed; trying again: %s", problem)
+            _log.warning("a look at the durable state failed; trying again", extra=problem_fields(problem))
             return True
 
     async def _wake_up(self) -> None:
@@ -180,6 +180,7 @@ class Worker:
         engine, took = self._engine, False
         interrupted = await in_thread(engine.store.interrupt_calls, now=engine.clock.now())
         self.report.interrupted_calls += interrupted.calls
+        engine.telemetry.interrupted(interrupted.calls)
         for attempt in interrupted.attempts:
             group.start_soon(self._end_orphan, attempt)
         self._order.append(
@@ -205,7 +206,7 @@ class Worker:
     async def _end_orphan(self, attempt: AttemptRecord) -> None:
         """End the agent of a call whose process died (R-CON-11); nothing waits for it, for a call is never re-armed."""
         if not await end_left(self._engine, attempt):
-            _log.warning("the agent of attempt %s could not be proven gone", attempt.attempt_id)
+            _log.warning("an agent could not be proven gone", extra=fields(attempt_id=attempt.attempt_id))
 
     async def _drive(self, route: Route, why: Claim) -> None:
         try:
@@ -213,13 +214,16 @@ class Worker:
             self.report.settled += 1
         except PreconditionFailed as moved:
             self.report.given_up += 1
-            _log.info("session %s was moved on by somebody else: %s", route.session_id, moved)
+            self._engine.telemetry.dropped(Stale.TIMER)
+            _log.info(
+                "a session was moved on by somebody else", extra=problem_fields(moved, session_id=route.session_id)
+            )
         except RoutingError as problem:
             self.report.given_up += 1
-            _log.warning("session %s is left to others: %s", route.session_id, problem)
+            _log.warning("a session is left to others", extra=problem_fields(problem, session_id=route.session_id))
         except Exception as problem:  # noqa: BLE001  # one session's fault must not end the others; its text may hold anything
             self.report.given_up += 1
-            _log.error("session %s is left to others (%s)", route.session_id, type(problem).__name__)
+            _log.error("a session is left to others", extra=problem_fields(problem, session_id=route.session_id))
         finally:
             if self._running.get(route.session_id) == route.owner_id:
                 del self._running[route.session_id]

@@ -14,6 +14,7 @@ from kandev_routing_sdk.route.model import Route, Trigger
 from kandev_routing_sdk.route.step import check_seen
 from kandev_routing_sdk.sessions.life import is_dynamic, source_of, switch_flag
 from kandev_routing_sdk.sessions.reading import load_session
+from kandev_routing_sdk.telemetry import Stale
 
 _TRIES: Final = 8
 """Races with a timer that leave the generation alone, before the person is told."""
@@ -78,9 +79,12 @@ async def act(engine: Engine, asked: Asked, tell: Tell) -> Drive | None:
 
     try:
         return await _raced(once, wait=asked.expected_revision is None)
-    except (StaleGeneration, StaleRevision):
+    except (StaleGeneration, StaleRevision) as late:
         # the same request, sent twice at once: the other one was carried out
         if asked.action_id is None or not await _is_known(engine, asked, asked.action_id):
+            engine.telemetry.dropped(Stale.ACTION)
+            if isinstance(late, StaleGeneration):  # of a revision its commit was told
+                engine.telemetry.fenced(late)
             raise
         return None
 

@@ -5,7 +5,6 @@ Policy waits and retries happen inside the call: tenacity drives them, the polic
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -22,9 +21,10 @@ from kandev_routing_sdk.ports import CallRecord
 from kandev_routing_sdk.resolver import Resolution, resolve
 from kandev_routing_sdk.results import AnswerUnrecorded, CallEnded, CallOutcome, CallResult, Progress, Waiting
 from kandev_routing_sdk.route.model import Route, State
+from kandev_routing_sdk.telemetry import fields, get_logger
 from kandev_routing_sdk.utility.conclude import Conclusion, conclude, failure_of
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 MAX_PROMPT_BYTES: Final = 16 * 1024 * 1024
 _PAUSED: Final = frozenset({State.RETRY_WAIT, State.WAITING_FOR_RESET})
@@ -232,6 +232,8 @@ class _Call:
 
     async def _write(self, record: CallRecord) -> None:
         await in_thread(self._engine.store.save_call, record)
+        if record.outcome is not None:
+            self._engine.telemetry.call_ended(record)
 
 
 def _guarded(tell: Tell | None) -> Tell:
@@ -242,7 +244,7 @@ def _guarded(tell: Tell | None) -> Tell:
             try:
                 tell(progress)
             except Exception:  # noqa: BLE001  # a host's code: whatever it raises
-                _log.exception("the progress callback failed on %s", type(progress).__name__)
+                _log.exception("the progress callback failed", extra=fields(progress=type(progress).__name__))
 
     return guarded
 

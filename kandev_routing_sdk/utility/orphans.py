@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,8 +9,9 @@ import anyio
 
 from kandev_routing_sdk.ports import AttemptRecord
 from kandev_routing_sdk.process import reap_group
+from kandev_routing_sdk.telemetry import fields, get_logger
 
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 def end_orphans(attempts: Sequence[AttemptRecord]) -> None:
@@ -30,6 +30,4 @@ async def _end(attempts: Sequence[AttemptRecord]) -> None:
         if attempt.process_group is not None and not await reap_group(
             attempt.process_group, attempt.process_started_at, attempt.attempt_id
         ):
-            _log.warning(
-                "an interrupted attempt's agent could not be proven gone", extra={"attempt_id": attempt.attempt_id}
-            )
+            _log.warning("an agent could not be proven gone", extra=fields(attempt_id=attempt.attempt_id))

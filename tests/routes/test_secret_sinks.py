@@ -14,6 +14,7 @@ import pytest
 
 from kandev_routing_sdk import CallFailed, Router, load_settings
 from kandev_routing_sdk.cli import main
+from kandev_routing_sdk.telemetry import Totals
 from kandev_routing_sdk.testing import ScriptBuilder
 from tests.cli._world import World
 from tests.evidence._secrets import KINDS, RUN, Sample
@@ -87,10 +88,11 @@ def test_no_sink_of_a_host_holds_any_kind(
     monkeypatch.syspath_prepend(world.plugins)
     caplog.set_level("DEBUG")
     told: list[object] = []
-    sinks = Sinks(samples)
+    sinks, totals = Sinks(samples), Totals()
     with Router.open(
         settings=load_settings(environ=world.environ(), cwd=world.folder), environ=world.environ()
     ) as router:
+        router.telemetry.add_sink(totals)
         with pytest.raises(CallFailed) as failed:
             router.route_once("frontier", "hi", on_progress=told.append, cwd=world.folder)
         raised, store = failed.value, router._engine.store
@@ -104,7 +106,8 @@ def test_no_sink_of_a_host_holds_any_kind(
     sinks.add("exception", "".join(traceback.format_exception(raised)))
     sinks.add("its parts", f"{raised!s} {raised!r} {raised.args!r} {vars(raised)!r}")
     sinks.add("progress", repr(told))
-    sinks.add("log", "\n".join(f"{r.getMessage()} {r.args!r} {r.exc_text}" for r in caplog.records))
+    sinks.add("log", "\n".join(f"{r.getMessage()} {vars(r)!r}" for r in caplog.records))
+    sinks.add("metrics", repr(totals.read()))
     for name, data in world.files().items():
         sinks.add(f"{name}, closed", data)
     sinks.add("rows", "\n".join(_rows(world.database)))

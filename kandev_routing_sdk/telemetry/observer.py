@@ -1,0 +1,206 @@
+"""What the router tells of itself: called after the commit that it tells of, and never in the way of one."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from typing import Final
+
+from kandev_routing_sdk.circuits import ResourceKey
+from kandev_routing_sdk.errors import StaleGeneration
+from kandev_routing_sdk.records import CallRecord, CircuitChange, CircuitTransition, Commit, Committed
+from kandev_routing_sdk.telemetry import facts, table
+from kandev_routing_sdk.telemetry.fields import get_logger, problem_fields
+from kandev_routing_sdk.telemetry.otel import OpenTelemetry
+from kandev_routing_sdk.telemetry.sinks import Attributes, Labels, Sink, Span
+from kandev_routing_sdk.telemetry.table import (
+    LABELS,
+    NONE,
+    OTHER,
+    Fence,
+    Metric,
+    ProbeKind,
+    Reconciled,
+    SpanName,
+    Stale,
+)
+
+_log = get_logger(__name__)
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+"""What a provider's own word looks like; anything else is an address, an account, or hostile."""
+
+
+class Telemetry:
+    """Counts, and makes spans. Labels are brought into their closed sets here, whatever a host or an adapter invents (R-OBS-3).
+
+    Args:
+        families: agent families that have their own name.
+        rules: ids of the rules that may have classified something.
+        sinks: where it goes; default: OpenTelemetry, as soon as the process has it.
+    """
+
+    def __init__(
+        self, *, families: Collection[str] = (), rules: Collection[str] = (), sinks: Iterable[Sink] | None = None
+    ) -> None:
+        self._sinks: tuple[Sink, ...] = (OpenTelemetry(),) if sinks is None else tuple(sinks)
+        self._open = {"family": frozenset(families), "rule": frozenset(rules)}
+        self._providers: set[str] = set()
+        self._guard = threading.Lock()
+
+    def add_sink(self, sink: Sink) -> None:
+        """From now on tell ``sink`` as well."""
+        self._sinks = (*self._sinks, sink)
+
+    # Facts ----------------------------------------------------------------------------------------------------------------
+
+    def committed(self, commit: Commit, committed: Committed) -> None:
+        """A transition was made durable, and all that belongs to it."""
+        if self._heard:
+            self._count(facts.of_commit(commit, committed))
+
+    def booked(self, transitions: Iterable[CircuitTransition], changes: Iterable[CircuitChange] = ()) -> None:
+        """Shared health changed outside of a transition."""
+        if self._heard:
+            self._count(facts.of_circuits(transitions, changes))
+
+    def probing(self, leased: Iterable[ResourceKey]) -> None:
+        """Leases were taken for an adapter's question."""
+        if self._heard:
+            self._count(facts.of_probes(leased, ProbeKind.PROBE))
+
+    def call_ended(self, call: CallRecord) -> None:
+        """A utility call's last record was written."""
+        if self._heard:
+            self._count(facts.of_call(call))
+
+    def interrupted(self, calls: int) -> None:
+        """Utility calls were found whose process died."""
+        if self._heard:
+            for _ in range(calls):
+                self._count(
+                    [(table.CALLS, {"outcome": "interrupted"}), (table.RECONCILED, {"result": Reconciled.INTERRUPTED})]
+                )
+
+    def reconciled(self, result: Reconciled) -> None:
+        """A session was taken over from a dead owner."""
+        self._one(table.RECONCILED, {"result": result})
+
+    def dropped(self, what: Stale, count: int = 1) -> None:
+        """Something stale was dropped, so many times."""
+        for _ in range(count):
+            self._one(table.STALE, {"what": what})
+
+    def fenced(self, by: Fence | BaseException) -> None:
+        """Somebody was refused who was not first."""
+        if isinstance(by, BaseException):
+            by = Fence.GENERATION if isinstance(by, StaleGeneration) else Fence.REVISION
+        self._one(table.FENCED, {"fence": by})
+
+    # Spans ----------------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def span(self, name: SpanName, **attributes: str | int | None) -> Iterator[Span]:
+        """Trace a block; everything traced inside it is below it."""
+        opened = self._opened(name, attributes)
+        if opened is None:
+            yield _NOBODY
+        else:
+            with opened as span:
+                yield _Bounded(self, span)
+
+    def begin(self, name: SpanName, **attributes: str | int | None) -> Span:
+        """Trace from here until the span is ended."""
+        for sink in self._sinks:
+            if (span := sink.begin(name, self.bounded(attributes))) is not None:
+                return _Bounded(self, span)
+        return _NOBODY
+
+    def bounded(self, attributes: Mapping[str, str | int | None]) -> dict[str, str | int]:
+        """Return attributes as they may be shown: known names only, words from their label's set, ids cut."""
+        found: dict[str, str | int] = {}
+        for name, value in attributes.items():
+            if name not in table.SPAN_ATTRIBUTES or value is None:
+                continue
+            if name in LABELS:
+                found[name] = self._value(name, str(value))
+            else:
+                found[name] = value if isinstance(value, int) else value[: table.MAX_ATTRIBUTE_CHARS]
+        return found
+
+    def _opened(
+        self, name: SpanName, attributes: Mapping[str, str | int | None]
+    ) -> AbstractContextManager[Span] | None:
+        for sink in self._sinks:
+            if (opened := sink.span(name, self.bounded(attributes))) is not None:
+                return opened
+        return None
+
+    # Labels ---------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _heard(self) -> bool:
+        return any(sink.active for sink in self._sinks)
+
+    def _one(self, metric: Metric, labels: Mapping[str, str | None]) -> None:
+        if self._heard:
+            self._count([(metric, labels)])
+
+    def _count(self, counts: Iterable[facts.Count]) -> None:
+        for metric, labels in counts:
+            bounded = tuple((name, self._value(name, labels.get(name))) for name in metric.labels)
+            for sink in self._sinks:
+                self._tell(sink, metric, bounded)
+
+    def _tell(self, sink: Sink, metric: Metric, labels: Labels) -> None:
+        if not sink.active:
+            return
+        try:
+            sink.add(metric, labels)
+        except Exception as problem:  # noqa: BLE001  # a host's exporter must not be in the way of its routes
+            _log.error("a count could not be told", extra=problem_fields(problem, metric=metric.name))
+
+    def _value(self, name: str, value: str | None) -> str:
+        if value is None:
+            return NONE
+        if name == "provider":
+            return self._provider(value)
+        allowed = LABELS[name].values
+        if allowed is None:
+            allowed = self._open[name]
+        # a member of an enum is its text here: exporters look at the type
+        return str(value) if value in allowed else OTHER
+
+    def _provider(self, value: str) -> str:
+        if value.startswith("gateway:"):
+            return table.GATEWAY
+        if _NAME.fullmatch(value) is None:
+            return OTHER
+        with self._guard:
+            if value not in self._providers and len(self._providers) < table.MAX_PROVIDERS:
+                self._providers.add(value)
+            return value if value in self._providers else OTHER
+
+
+class _Nobody:
+    def note(self, attributes: Attributes) -> None:
+        pass
+
+    def end(self) -> None:
+        pass
+
+
+_NOBODY: Final = _Nobody()
+
+
+class _Bounded:
+    def __init__(self, telemetry: Telemetry, span: Span) -> None:
+        self._telemetry, self._span = telemetry, span
+
+    def note(self, attributes: Attributes) -> None:
+        self._span.note(self._telemetry.bounded(attributes))
+
+    def end(self) -> None:
+        self._span.end()
