@@ -40,7 +40,9 @@ class Keeper:
         """How the candidates of each dynamic profile looked when the sessions were last gone through."""
         self._passes = 0
         self._off = False
-        """The flag is off, and the sessions were told."""
+        """The flag is off, and all sessions were told."""
+        self._busy = False
+        """Somebody was at work for a session that could not be told, therefore."""
 
     async def keep(self, stop: anyio.Event) -> None:
         """Look at once, and then every minute, whatever a look comes to."""
@@ -61,8 +63,11 @@ class Keeper:
         Raises :class:`~kandev_routing_sdk.errors.StoreError`.
         """
         if not self._engine.dynamic_enabled:
-            moved = not self._off and await self._go_through(tuple(s for s in State if s is not State.STOPPED))
-            self._off = True
+            if self._off:
+                return False
+            self._busy = False
+            moved = await self._go_through(tuple(s for s in State if s is not State.STOPPED))
+            self._off = not self._busy
             return moved
         seen = await in_thread(self._look)
         changed = self._changed(seen)
@@ -101,6 +106,7 @@ class Keeper:
         engine = self._engine
         owned = route.owner_until is not None and route.owner_until > engine.clock.now()
         if route.kind != "session" or owned:
+            self._busy |= route.kind == "session"
             return False
         try:
             on, was_on = engine.dynamic_enabled, route.prior_state is None

@@ -56,6 +56,25 @@ def test_an_action_is_carried_out_and_says_what_the_session_is_now(
     assert document["session"] == snapshot(here, waiting)
 
 
+@pytest.mark.parametrize("action", ["resume", "start_fresh"])
+def test_a_concrete_profile_has_actions_of_its_own(world: World, here: Callable[..., Ran], action: str) -> None:
+    """R-POL-7."""
+    world.agent("sol", ScriptBuilder().fail_auth(), ScriptBuilder().say("signed in"))
+    world.configure()
+    ran = here("sessions", "start", "sol", "hi", "--here", "--json")
+    session = ran.document["session"]["session_id"]
+    assert 79 == ran.code
+    assert ["resume", "start_fresh", "cancel_wait", "stop"] == ran.document["session"]["actions"]
+    assert f"kandev-routing action {session} {action} --generation 1" in here("sessions", "show", session).out
+    assert 0 == here("circuits", "retry", "--profile", "sol").code
+    assert 0 == here("worker", "--until-idle", "--poll", "0.05", "-q").code
+    assert re.search("^news +what failed may work again", here("sessions", "show", session).out, re.MULTILINE)
+
+    document = here("action", session, action, "--generation", "1", "--here", "--json").document
+
+    assert ("active", "signed in") == (document["session"]["state"], document["text"])
+
+
 def test_without_here_a_worker_goes_on(world: World, here: Callable[..., Ran], database_url: str) -> None:
     """On both engines."""
     world.url = database_url

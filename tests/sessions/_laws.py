@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from kandev_routing_sdk.evidence.effects import effect_refusal
+from kandev_routing_sdk.policy import Context
 from kandev_routing_sdk.ports import Commit, DecisionSort
 from kandev_routing_sdk.profiles import DynamicProfile
 from kandev_routing_sdk.route.guards import is_at_rest
@@ -66,6 +67,7 @@ class Laws:
         with self._remembered():
             self.invariant_6_one_probe_and_monotone_deadlines(write)
             self.invariant_8_no_secret_is_written(write)
+            self.what_was_shown_is_its_persons(write)
 
     def after_step(self) -> None:
         """Everything that must hold whenever nobody is in the middle of a write."""
@@ -247,6 +249,18 @@ class Laws:
         rows = self.town.store.attempts(route.session_id)
         answered = [r for r in rows if r.prompt_number == route.prompt_number and r.outcome is AttemptOutcome.SUCCESS]
         assert answered, f"the prompt of {route.session_id} is gone in {route.state}"
+
+    def what_was_shown_is_its_persons(self, write: Write) -> None:
+        """A concrete profile's session leaves ``action_required`` by a person, and for nobody else's agent (R-POL-7)."""
+        commit = write.commit
+        if commit is None or commit.after.context is not Context.INTERACTIVE:
+            return
+        after, before = commit.after, commit.before
+        assert after.execution_profile_id in {None, after.logical_profile_id}
+        assert after.state not in {State.WAITING, State.WAITING_FOR_RESET}
+        if before is not None and before.state is State.ACTION_REQUIRED is not after.state:
+            spoke = after.prompt_number > before.prompt_number or after.state is State.STOPPED
+            assert spoke or commit.action is not None, "replayed unasked"
 
 
 def settles(town: Town) -> None:

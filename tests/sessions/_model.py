@@ -96,7 +96,7 @@ class Lives(RuleBasedStateMachine):
         self.policies, self.shared, self.town.asks = policies, shared, asks
         self.write_profiles()
         self.slots = [self.town.process(), self.town.process(), self.town.process("far")]
-        for profile in ("frontier", "frontier"):
+        for profile in ("frontier", "fable"):
             self.town.do(self.slots[0], self.slots[0].router.sessions.start(profile, "do it", cwd=FOLDER))
         self.sessions = sorted(r.session_id for r in self.store.sessions(limit=100))
 
@@ -113,7 +113,11 @@ class Lives(RuleBasedStateMachine):
             for name in self.order
             if self.left_out.get(name) != "removed"
         ] or [{"profile": "luna"}]
-        self.town.shelf.put(profiles_table(concrete, {"frontier": listed, "solo": [{"profile": "luna"}]}))
+        table = profiles_table(concrete, {"frontier": listed, "solo": [{"profile": "luna"}]})
+        for name, how in self.left_out.items():
+            if how == "unusable":
+                table[name]["enabled"] = False
+        self.town.shelf.put(table)
 
     # Doing ------------------------------------------------------------------------------------------------------------------
 
@@ -175,7 +179,9 @@ class Lives(RuleBasedStateMachine):
     @rule(
         slot=SLOTS,
         which=WHICH,
-        action=st.sampled_from(["retry_now", "retry_now", "skip_now", "skip_now", "cancel_wait", "stop"]),
+        action=st.sampled_from(
+            ["retry_now", "retry_now", "skip_now", "skip_now", "resume", "start_fresh", "cancel_wait", "stop"]
+        ),
         behind=st.sampled_from([0, 0, 0, 1]),
         fenced=st.booleans(),
         again=st.booleans(),
@@ -246,7 +252,7 @@ class Lives(RuleBasedStateMachine):
         slot=SLOTS,
         other=SLOTS,
         which=WHICH,
-        action=st.sampled_from(["retry_now", "skip_now", "prompt", "stop"]),
+        action=st.sampled_from(["retry_now", "skip_now", "resume", "start_fresh", "prompt", "stop"]),
         here=st.booleans(),
     )
     def a_person_races_a_worker(self, slot: int, other: int, which: int, action: str, here: bool) -> None:
@@ -332,9 +338,9 @@ class Lives(RuleBasedStateMachine):
         self.order, self.policies = list(order), policies
         self.write_profiles()
 
-    @rule(name=st.sampled_from(NAMES), how=st.sampled_from(["disabled", "removed", "there", "there"]))
+    @rule(name=st.sampled_from(NAMES), how=st.sampled_from(["disabled", "removed", "unusable", "there", "there"]))
     def a_candidate_comes_or_goes(self, name: str, how: str) -> None:
-        """One is disabled, removed, or there again."""
+        """One is disabled, removed, unusable for everybody, or there again."""
         self.left_out[name] = how
         self.write_profiles()
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kandev_routing_sdk.errors import DynamicRoutingDisabled, StaleGeneration
 from kandev_routing_sdk.scheduler.keeper import Keeper
 from kandev_routing_sdk.types import AttemptOutcome
 from tests.sessions._home import retries, waits
@@ -57,6 +58,48 @@ def test_a_turn_whose_owner_died_is_settled_before_the_flag_stops_it(town: Town)
         restored.potentially_effectful,
     )
     assert ["fable"] == got(town)
+
+
+def test_flag_off_lets_a_running_turn_end_and_then_stops_its_session(town: Town) -> None:
+    """A rolling restart: the turn of a process that has the flag on is left alone; who has it off looks again until that is over."""
+    town.stage.plays["fable"] = ["slow:answer", "answer"]
+    host = town.process()
+    seen = begin(town, host)
+    town.look(host)
+    town.flag = False
+    off_host = town.process()
+    keeper = Keeper(off_host.engine)
+    town.do(off_host, keeper.catch_up())
+    assert see(town, seen).turn_running
+    (agent,) = town.stage.live(seen.session_id)
+    agent.go.set()
+    town.settle()
+    assert ("active", 1, "fable") == where(see(town, seen))
+
+    town.do(off_host, keeper.catch_up())
+
+    stopped = see(town, seen)
+    assert ("action_required", "dynamic_routing_disabled") == (stopped.state, stopped.reason)
+    with pytest.raises(DynamicRoutingDisabled):
+        ask(town, off_host, seen)
+    on(town)
+    assert ("active", 1, "fable") == where(see(town, seen))
+    ask(town, town.process(), seen, here=True)
+    assert ["fable"] * 2 == got(town)
+
+
+def test_flag_off_refuses_the_stale_and_the_fresh_alike_and_on_again_fences_them(town: Town) -> None:
+    """An action that was meant for what the flag stopped is still fenced by its generation afterwards (R-ENG-7)."""
+    alone(town, "overloaded", retries(3, first_s=600))
+    seen = rested(town, town.process())
+    host = off(town)
+    for generation in (seen.generation, seen.generation - 1):
+        with pytest.raises(DynamicRoutingDisabled):
+            act(town, host, seen, "retry_now", expected_generation=generation)
+    host = on(town)
+    with pytest.raises(StaleGeneration):
+        act(town, host, seen, "retry_now", expected_generation=seen.generation - 1)
+    assert ("active", 1, "fable") == where(act(town, host, seen, "retry_now", here=True))
 
 
 @pytest.mark.parametrize("how", ["due", "closed"])

@@ -212,6 +212,24 @@ def test_a_concrete_session_is_not_blocked_by_circuits(town: Town, how: str, her
     assert ["fable"] * 3 == got(town)
 
 
+@HERE
+@pytest.mark.parametrize("profile", ["fable", "frontier"])
+def test_a_turn_is_told_to_begin_once(town: Town, profile: str, here: bool) -> None:
+    """When its agent is ready, with the labels that count; and as often as it ends (R-CON-5, R-CON-6)."""
+    host = town.process()
+    seen = rested(town, host, profile)
+    ask(town, host, seen, here=here)
+    goes_on(town, here=here)
+    events = [e for e in town.store.events(session_id=seen.session_id) if e.kind.startswith("session.turn_")]
+    assert [
+        ("session.turn_started", 1),
+        ("session.turn_ended", 1),
+        ("session.turn_started", 2),
+        ("session.turn_ended", 2),
+    ] == [(event.kind.value, event.params["prompt_number"]) for event in events if event.kind != "session.turn_output"]
+    assert "fable" == events[-2].params["profile"]
+
+
 # --- whoever asks needs no agent ---
 
 

@@ -11,6 +11,7 @@ import pytest
 from kandev_routing_sdk.circuits import Circuit
 from kandev_routing_sdk.ports import Admit, CircuitSucceeded
 from kandev_routing_sdk.route.snapshot import Snapshot
+from kandev_routing_sdk.scheduler.probes import Prober
 from kandev_routing_sdk.sessions.reading import snapshot
 from kandev_routing_sdk.types import CircuitState
 from tests.sessions._home import waits
@@ -210,6 +211,17 @@ def test_two_hosts_ask_once(town: Town) -> None:
     town.clock.advance(60)
     hosts = [town.process() for _ in range(4)]
     town.race([(host, host.worker(most=1)) for host in hosts])
+    assert ["moon"] == town.stage.probed
+
+
+def test_two_hosts_that_saw_the_same_far_reset_ask_once(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever comes second looks again: the other one has just been told (R-CIR-6: rarely)."""
+    waiting(town, "luna", "far_quota")
+    town.clock.advance(31 * 60)
+    first, second, seen = town.process(), town.process(), town.store.circuits()
+    assert 1 == town.do(first, Prober(first.engine).tick())
+    monkeypatch.setattr(town.store, "circuits", lambda: seen)  # it had looked when the first one did
+    assert 0 == town.do(second, Prober(second.engine).tick())
     assert ["moon"] == town.stage.probed
 
 
