@@ -15,8 +15,18 @@ if TYPE_CHECKING:
     from kandev_routing_sdk.door import explain, route_once, route_once_async
     from kandev_routing_sdk.errors import NotPermitted, RoutingError
     from kandev_routing_sdk.evidence.model import Evidence, Signal
-    from kandev_routing_sdk.policy import Decision
+    from kandev_routing_sdk.policy import Decision, PolicyDocument
     from kandev_routing_sdk.ports import Authorise, ContinuationPart, ContinuationRequest, ContinuationSource, Operation
+    from kandev_routing_sdk.profile_store import ImportReport, ProfileEntry, Profiles
+    from kandev_routing_sdk.profiles import (
+        Candidate,
+        ConcreteProfile,
+        Dependent,
+        DynamicProfile,
+        ProfileConflict,
+        ProfileInUse,
+        ProfileInvalid,
+    )
     from kandev_routing_sdk.resolver import Resolution
     from kandev_routing_sdk.results import (
         AgentSaid,
@@ -67,8 +77,21 @@ _HOMES = (
     ("door", ("explain", "route_once", "route_once_async")),
     ("errors", ("NotPermitted", "RoutingError")),
     ("evidence.model", ("Evidence", "Signal")),
-    ("policy", ("Decision",)),
+    ("policy", ("Decision", "PolicyDocument")),
     ("ports", ("Authorise", "ContinuationPart", "ContinuationRequest", "ContinuationSource", "Operation")),
+    ("profile_store", ("ImportReport", "ProfileEntry", "Profiles")),
+    (
+        "profiles",
+        (
+            "Candidate",
+            "ConcreteProfile",
+            "Dependent",
+            "DynamicProfile",
+            "ProfileConflict",
+            "ProfileInUse",
+            "ProfileInvalid",
+        ),
+    ),
     ("resolver", ("Resolution",)),
     (
         "results",
@@ -137,26 +160,37 @@ __all__ = [
     "CallResult",
     "CallTimedOut",
     "CallWaiting",
+    "Candidate",
     "CandidateSkipped",
     "CircuitChanged",
     "Classification",
     "ClientCapabilities",
     "Code",
+    "ConcreteProfile",
     "ContinuationPart",
     "ContinuationRequest",
     "ContinuationSource",
     "Decision",
+    "Dependent",
+    "DynamicProfile",
     "ErrorClass",
     "Evidence",
     "Explanation",
     "FileRead",
     "FileWrite",
     "GitWorktree",
+    "ImportReport",
     "NotPermitted",
     "Operation",
     "PermissionHandler",
     "PermissionOption",
     "PermissionRequest",
+    "PolicyDocument",
+    "ProfileConflict",
+    "ProfileEntry",
+    "ProfileInUse",
+    "ProfileInvalid",
+    "Profiles",
     "Progress",
     "ReadTextFile",
     "Rejected",

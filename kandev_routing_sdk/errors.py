@@ -4,12 +4,15 @@
 
     RoutingError                      code, exit_code; str() is one clear sentence with the way out
     ├── UsageError                    2   the call's own arguments
-    │   └── ProfileNotFound
+    │   ├── ProfileNotFound
+    │   ├── ProfileDeclared           (in profiles) a profile of the configuration file, or of the host, is not written here
+    │   └── DuplicateRefused          (in profiles) dynamic profiles are not duplicated
     ├── InputDataError                65  data given to be read (evidence, prompt files)
     ├── ConfigError                   78
     │   ├── ConfigNotFound
     │   ├── ConfigSyntaxError
     │   ├── ConfigInvalid             .problems: each one names its path in the file
+    │   │   └── ProfileInvalid        (in profiles) .problems: each one names its field of the profile
     │   ├── SecretUnavailable
     │   ├── CatalogueError            a rule file that may not load
     │   ├── DynamicRoutingDisabled    the feature flag is off
@@ -26,7 +29,10 @@
     │   ├── StaleGeneration
     │   ├── TurnInProgress
     │   ├── IllegalTransition
-    │   └── NotAdmitted               a resource key is open, or its probe lease is taken
+    │   ├── NotAdmitted               a resource key is open, or its probe lease is taken
+    │   ├── ProfileConflict           (in profiles) .current: the profile as somebody else wrote it meanwhile
+    │   ├── ProfileInUse              (in profiles) .dependents: who refers to it
+    │   └── DependentsUnknown         (in profiles) who refers to it could not be found out
     ├── AdapterError                  70  an adapter broke its contract
     │   └── PluginError               a plugin could not be loaded or registered
     ├── LaunchError                   69  the agent could not be started

@@ -22,7 +22,16 @@ from kandev_routing_sdk.clock import Clock, IdSource, SystemClock, SystemIds
 from kandev_routing_sdk.conductor import Engine
 from kandev_routing_sdk.continuation import sources_of
 from kandev_routing_sdk.plugins import BrokenPlugin, Registry, load_registry
-from kandev_routing_sdk.ports import Authorise, ContinuationSource, ProfileSource, SecretResolver, Store, allow
+from kandev_routing_sdk.ports import (
+    Authorise,
+    ContinuationSource,
+    ProfileReferences,
+    ProfileSource,
+    SecretResolver,
+    Store,
+    allow,
+)
+from kandev_routing_sdk.profile_store import LayeredProfiles, Profiles
 from kandev_routing_sdk.settings import EnvironmentSecrets, Settings, load_settings, settings_for, working_directory
 from kandev_routing_sdk.spec.adapter import AgentAdapter
 from kandev_routing_sdk.spec.client import NOTHING_OFFERED, ClientCapabilities, PermissionHandler
@@ -39,6 +48,7 @@ class Opened(NamedTuple):
 
     engine: Engine
     settings: Settings
+    profiles: Profiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +69,7 @@ class Parts:
     authorise: Authorise | None = None
     permissions: PermissionHandler | None = None
     client: ClientCapabilities | None = None
+    references: ProfileReferences | None = None
     clock: Clock | None = None
     ids: IdSource | None = None
     scope: str | None = None
@@ -80,7 +91,7 @@ class Parts:
         engine = Engine(
             store=store,
             registry=registry,
-            profiles=self.profiles or settings,
+            profiles=self.profiles or LayeredProfiles(settings, store),
             secrets=self.secrets or EnvironmentSecrets(environ),
             catalogue=catalogue,
             clock=clock,
@@ -101,7 +112,18 @@ class Parts:
             interrupted = store.interrupt_calls(now=clock.now())
             engine.telemetry.interrupted(interrupted.calls)
             end_orphans(interrupted.attempts)
-        return Opened(engine, settings)
+        return Opened(engine, settings, self._kept(engine, settings))
+
+    def _kept(self, engine: Engine, settings: Settings) -> Profiles:
+        own, file = self.profiles, settings.config_path
+        return Profiles(
+            engine,
+            settings if own is None else own,
+            "the host" if own is not None else "the configuration" if file is None else str(file),
+            keeps=own is None,
+            read_only=self.read_only,
+            references=self.references,
+        )
 
     def _settings(self, environ: Mapping[str, str]) -> Settings:
         settings = self.settings

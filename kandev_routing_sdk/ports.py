@@ -18,7 +18,7 @@ from kandev_routing_sdk.binding import InstallationKey
 from kandev_routing_sdk.circuits import Circuit, ResourceKey
 from kandev_routing_sdk.events import EventKind, EventRecord
 from kandev_routing_sdk.evidence.turn import TurnRecord
-from kandev_routing_sdk.profiles import Profile
+from kandev_routing_sdk.profiles import Dependent, Profile
 from kandev_routing_sdk.records import (
     ActionRecord,
     Admit,
@@ -37,8 +37,11 @@ from kandev_routing_sdk.records import (
     DecisionSort,
     Interrupted,
     PastAttempt,
+    ProfileChange,
+    ProfilePlan,
     PromptRecord,
     SelectionRecord,
+    StoredProfile,
     Wait,
 )
 from kandev_routing_sdk.route.model import Route, State
@@ -68,12 +71,16 @@ __all__ = [
     "Interrupted",
     "Operation",
     "PastAttempt",
+    "ProfileChange",
+    "ProfilePlan",
+    "ProfileReferences",
     "ProfileSource",
     "PromptRecord",
     "Ready",
     "SecretResolver",
     "SelectionRecord",
     "Store",
+    "StoredProfile",
     "Wait",
     "allow",
 ]
@@ -203,6 +210,27 @@ class Store(Protocol):
         """Mark calls whose owner lease ran out as ``interrupted`` and stop their routes (R-UTL-4)."""
         ...
 
+    def profile(self, profile_id: str) -> StoredProfile | None:
+        """Return one stored profile, or None."""
+        ...
+
+    def profiles(self) -> list[StoredProfile]:
+        """Return every stored profile, in the order of their ids."""
+        ...
+
+    def change_profiles(self, plan: ProfilePlan, *, now: datetime) -> list[StoredProfile | None]:
+        """Ask ``plan`` what is to be written, and write it, all in one transaction; whoever changes profiles meanwhile waits.
+
+        Returns what each change left, in order. A version goes up with every write, and is never used twice for one id (R-PRO-6).
+        Raises :class:`~kandev_routing_sdk.errors.ProfileConflict` when a version is not the expected one, and what ``plan`` raises;
+        nothing changes then.
+        """
+        ...
+
+    def profile_users(self, profile_id: str, *, limit: int = 20) -> list[Route]:
+        """Return routes that are not stopped and were asked for this profile, or run it; newest first (R-PRO-8)."""
+        ...
+
     def installation_key(self, candidate: InstallationKey) -> InstallationKey:
         """Return the stored newest key; store ``candidate`` atomically if there is none yet (R-CIR-3)."""
         ...
@@ -221,6 +249,14 @@ class ProfileSource(Protocol):
 
     def all(self) -> Mapping[str, Profile]:
         """Return every profile by id."""
+        ...
+
+
+class ProfileReferences(Protocol):
+    """A host's own references to profiles: its tasks, agents, defaults (R-PRO-8)."""
+
+    def __call__(self, profile_id: str) -> Sequence[Dependent]:
+        """Return who refers to the profile. Whatever it raises blocks the change that it was asked for."""
         ...
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -13,8 +14,9 @@ from kandev_routing_sdk.circuits import Circuit, FailureFact, ResourceKey
 from kandev_routing_sdk.events import EventDraft, EventRecord
 from kandev_routing_sdk.evidence.model import Effects, Evidence
 from kandev_routing_sdk.policy import Decision
+from kandev_routing_sdk.profiles import Profile
 from kandev_routing_sdk.route.model import Route
-from kandev_routing_sdk.types import AttemptOutcome, DispatchMark
+from kandev_routing_sdk.types import AttemptOutcome, DispatchMark, ProfileKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,3 +288,30 @@ class Interrupted:
     calls: int
     attempts: tuple[AttemptRecord, ...]
     """Their attempts that never settled: whose agents may still run."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredProfile:
+    """A profile as the store keeps it (R-PRO-1)."""
+
+    profile_id: str
+    kind: ProfileKind
+    version: int
+    profile: Profile | None
+    """None: this version cannot read what was written."""
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileChange:
+    """One write of one profile (R-PRO-6)."""
+
+    profile_id: str
+    expected: int | None
+    """The version that is replaced; None: there is no such profile."""
+    profile: Profile | None
+    """As it will be; its version is the store's to say. None: it is deleted."""
+
+
+ProfilePlan = Callable[[Mapping[str, StoredProfile]], Sequence[ProfileChange]]
+"""Says what is to be written, from all the profiles that are stored. Does nothing else: it may be asked again."""

@@ -26,10 +26,12 @@ from kandev_routing_sdk.ports import (
     CircuitTransition,
     ContinuationSource,
     Operation,
+    ProfileReferences,
     ProfileSource,
     SecretResolver,
     Store,
 )
+from kandev_routing_sdk.profile_store import Profiles
 from kandev_routing_sdk.profiles import Candidate
 from kandev_routing_sdk.resolver import Resolution, resolve
 from kandev_routing_sdk.results import CallResult, Explanation, Progress
@@ -73,6 +75,7 @@ class Router:
         authorise: Authorise | None = None,
         permissions: PermissionHandler | None = None,
         client: ClientCapabilities | None = None,
+        references: ProfileReferences | None = None,
         clock: Clock | None = None,
         ids: IdSource | None = None,
         scope: str | None = None,
@@ -88,7 +91,7 @@ class Router:
         Args:
             url: the durable state; replaces the settings' URL. With it and without ``settings`` no file is looked for.
             settings: default: the configuration file and the environment, see :func:`~kandev_routing_sdk.load_settings`.
-            profiles: a host's own profiles, instead of the file's (R-PRO-1).
+            profiles: a host's own profiles, instead of the file's and the stored ones (R-PRO-1).
             adapters: the host's own adapters; they replace installed ones of the same family.
             plugins: whether installed adapter plugins are loaded.
             secrets: resolves secret references; default: ``env:NAME`` from ``environ``.
@@ -101,6 +104,7 @@ class Router:
             authorise: asked before every write, and raises to refuse it; default: all may be done.
             permissions: answers what agents ask leave for; default: each profile's ``permissions.default``.
             client: files and terminals that the host offers to agents; default: none.
+            references: says who of the host's refers to a profile, before that one is deleted or disabled (R-PRO-8).
             clock: where time comes from.
             ids: where ids and jitter come from.
             scope: the host's availability scope (R-PRO-3).
@@ -127,6 +131,7 @@ class Router:
             authorise=authorise,
             permissions=permissions,
             client=client,
+            references=references,
             clock=clock,
             ids=ids,
             scope=scope,
@@ -244,6 +249,13 @@ class Router:
     def events(self, *, session_id: str | None = None, after: int = 0, limit: int = 500) -> list[EventRecord]:
         """Return durable route events in order, from the cursor ``after`` (an event's ``sequence``) on (R-CON-6)."""
         return self._engine.store.events(session_id=session_id, after=after, limit=limit)
+
+    # Profiles ---------------------------------------------------------------------------------------------------------------
+
+    @property
+    def profiles(self) -> Profiles:
+        """The profiles of this router: those of the configuration, read-only, and those of the store (R-PRO)."""
+        return self._opening.opened().profiles
 
     # Sessions ---------------------------------------------------------------------------------------------------------------
 

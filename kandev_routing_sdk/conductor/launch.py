@@ -21,7 +21,7 @@ from kandev_routing_sdk.circuits import ResourceIdentity, ResourceKey, consulted
 from kandev_routing_sdk.conductor.engine import Engine
 from kandev_routing_sdk.conductor.known_secrets import known_secrets
 from kandev_routing_sdk.conductor.native import NativeSession
-from kandev_routing_sdk.errors import RoutingError, SecretUnavailable
+from kandev_routing_sdk.errors import ProfileUnusable, RoutingError, SecretUnavailable
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.profiles import ConcreteProfile, SecretRef
 from kandev_routing_sdk.spec.adapter import AgentAdapter, LaunchPlan, LaunchRequest
@@ -64,7 +64,10 @@ def prepare(engine: Engine, profile_id: str, cwd: Path, native: NativeSession | 
 
     ``native``: a session to go on with, if it is this profile's.
     """
-    profile = engine.profiles.get(profile_id)
+    try:
+        profile = engine.profiles.get(profile_id)
+    except ProfileUnusable as problem:
+        return Unlaunchable(profile_id, "", "not_launchable", str(problem))
     if profile is None:
         return Unlaunchable(profile_id, "", "missing", f"profile {profile_id!r} does not exist any more")
     if not isinstance(profile, ConcreteProfile):

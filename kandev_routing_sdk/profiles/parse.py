@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, TypedDict
 
@@ -47,6 +48,22 @@ CONCRETE_KEYS: Final = SHARED_KEYS + LAUNCH_KEYS
 DYNAMIC_KEYS: Final = (*SHARED_KEYS, "candidates")
 CANDIDATE_KEYS: Final = ("profile", "enabled", "policy")
 
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How a profile is written."""
+
+    candidate: str
+    """What a candidate's profile is called."""
+    complete: bool
+    """Whether a policy that is there names every class and section (R-PRO-7)."""
+    more: tuple[str, ...] = ()
+    """Keys beside those of a file."""
+
+
+_FILE: Final = _Form("profile", complete=False)
+_DOCUMENT: Final = _Form("profile_id", complete=True, more=("id", "version"))
+
 _DYNAMIC_HINTS: Final[Mapping[str, str]] = MappingProxyType(
     dict.fromkeys(
         LAUNCH_KEYS,
@@ -68,7 +85,11 @@ class _Shared(TypedDict):
 
 
 def parse_profiles(
-    table: Mapping[str, object], *, families: Collection[str] | None, path: str = "profiles"
+    table: Mapping[str, object],
+    *,
+    families: Collection[str] | None,
+    path: str = "profiles",
+    others: Mapping[str, Profile | None] | None = None,
 ) -> tuple[dict[str, Profile], list[Problem]]:
     """Read the ``profiles`` table of a configuration file.
 
@@ -76,6 +97,7 @@ def parse_profiles(
         table: profile id → its table.
         families: the agent families there are; None when that is not known, and then none is a problem.
         path: where the table stands.
+        others: profiles that are somewhere else, and may be candidates, too; None for one that could not be read.
 
     Returns:
         The profiles without a problem, in the file's order, and every problem of the others. Use the profiles only when there
@@ -93,30 +115,92 @@ def parse_profiles(
     for profile_id, profile in found.items():
         if isinstance(profile, DynamicProfile):
             where = join(join(path, profile_id), "candidates")
-            mine = candidate_problems(profile_id, profile.scope, profile.candidates, found, path=where, field="profile")
+            known = {**(others or {}), **found}
+            mine = candidate_problems(profile_id, profile.scope, profile.candidates, known, path=where, field="profile")
             if mine:
                 refused.add(profile_id)
                 problems += mine
     return {i: p for i, p in found.items() if p is not None and i not in refused}, problems
 
 
+def parse_document(
+    value: Mapping[str, object], *, families: Collection[str] | None
+) -> tuple[Profile | None, list[Problem]]:
+    """Read one profile as it is given out and taken back by programs: with its ``id``, and null for what is left out.
+
+    A policy is complete or not there at all (R-PRO-7). Whether its candidates may be candidates is not looked at; a ``version``
+    means nothing here.
+    """
+    problems: list[Problem] = []
+    given = {key: item for key, item in value.items() if item is not None}
+    profile_id = given.get("id")
+    if not isinstance(profile_id, str):
+        wrong = f"expected a string, got {kind_of(profile_id)}" if "id" in given else "is missing; name the profile"
+        return None, [Problem("id", wrong, "wrong_type" if "id" in given else "missing")]
+    if not _is_id(profile_id):
+        return None, [Problem("id", _NO_ID, "bad_id")]
+    half = _half_characters(given, "")
+    if half:
+        return None, half
+    return _parse_table(profile_id, given, "", problems, families, form=_DOCUMENT), problems
+
+
+_NO_ID: Final = (
+    "is not a profile id; use lower-case letters, digits, '_', '.' and '-', beginning with a letter or digit,"
+    f" at most {MAX_ID_CHARS} characters"
+)
+
+
+def _is_id(word: str) -> bool:
+    return re.match(PROFILE_ID, word) is not None and len(word) <= MAX_ID_CHARS
+
+
+def _half_characters(value: object, path: str) -> list[Problem]:
+    """Find text that no file can hold."""
+    if isinstance(value, str):
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            return [Problem(path, "holds half a character (a lone surrogate); remove it")]
+        return []
+    found: list[Problem] = []
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            whole = str(key).encode(errors="replace").decode()
+            found += _half_characters(key, join(path, whole)) or _half_characters(item, join(path, whole))
+    elif isinstance(value, list | tuple):
+        for index, item in enumerate(value):
+            found += _half_characters(item, f"{path}[{index}]")
+    return found
+
+
 def _parse_profile(
     profile_id: str, value: object, path: str, problems: list[Problem], families: Collection[str] | None
 ) -> Profile | None:
-    if not re.match(PROFILE_ID, profile_id) or len(profile_id) > MAX_ID_CHARS:
-        message = (
-            "is not a profile id; use lower-case letters, digits, '_', '.' and '-', beginning with a letter or digit,"
-            f" at most {MAX_ID_CHARS} characters"
-        )
-        problems.append(Problem(path, message, "bad_id"))
+    if not _is_id(profile_id):
+        problems.append(Problem(path, _NO_ID, "bad_id"))
         return None
     if not isinstance(value, Mapping):
         problems.append(Problem(path, f"expected a table, got {kind_of(value)}", "wrong_type"))
         return None
+    return _parse_table(profile_id, value, path, problems, families, form=_FILE)
+
+
+def _parse_table(
+    profile_id: str,
+    value: Mapping[str, object],
+    path: str,
+    problems: list[Problem],
+    families: Collection[str] | None,
+    *,
+    form: _Form,
+) -> Profile | None:
     kind = value.get("kind", ProfileKind.CONCRETE)
     if kind == ProfileKind.DYNAMIC:
-        return _parse_dynamic(profile_id, value, path, problems)
-    return _parse_concrete(profile_id, value, path, problems, families)
+        table = Table(value, path, problems, keys=DYNAMIC_KEYS + form.more, hints=_DYNAMIC_HINTS)
+        return _parse_dynamic(profile_id, table, problems, form)
+    table = Table(value, path, problems, keys=CONCRETE_KEYS + form.more, hints=_CONCRETE_HINTS)
+    return _parse_concrete(profile_id, table, problems, families)
 
 
 def _parse_shared(profile_id: str, table: Table) -> _Shared:
@@ -136,13 +220,8 @@ def _parse_shared(profile_id: str, table: Table) -> _Shared:
 
 
 def _parse_concrete(
-    profile_id: str,
-    value: Mapping[str, object],
-    path: str,
-    problems: list[Problem],
-    families: Collection[str] | None,
+    profile_id: str, table: Table, problems: list[Problem], families: Collection[str] | None
 ) -> ConcreteProfile | None:
-    table = Table(value, path, problems, keys=CONCRETE_KEYS, hints=_CONCRETE_HINTS)
     shared = _parse_shared(profile_id, table)
     family = _family(table, families)
     transport = table.word("transport", list(Transport))
@@ -242,10 +321,7 @@ def _secret(value: Mapping[str, object], path: str, problems: list[Problem]) -> 
 # --- dynamic ---
 
 
-def _parse_dynamic(
-    profile_id: str, value: Mapping[str, object], path: str, problems: list[Problem]
-) -> DynamicProfile | None:
-    table = Table(value, path, problems, keys=DYNAMIC_KEYS, hints=_DYNAMIC_HINTS)
+def _parse_dynamic(profile_id: str, table: Table, problems: list[Problem], form: _Form) -> DynamicProfile | None:
     shared = _parse_shared(profile_id, table)
     items = table.tables("candidates")
     if "candidates" not in table:
@@ -253,7 +329,7 @@ def _parse_dynamic(
     elif items is not None and not items:
         table.problem("candidates", "is empty; name at least one concrete profile", "empty")
     candidates = [
-        _parse_candidate(item, f"{table.at('candidates')}[{i}]", problems) for i, item in enumerate(items or ())
+        _parse_candidate(item, f"{table.at('candidates')}[{i}]", problems, form) for i, item in enumerate(items or ())
     ]
     complete = tuple(c for c in candidates if c is not None)
     if problems or not complete:
@@ -261,16 +337,18 @@ def _parse_dynamic(
     return DynamicProfile(**shared, candidates=complete)
 
 
-def _parse_candidate(value: Mapping[str, object], path: str, problems: list[Problem]) -> Candidate | None:
-    table = Table(value, path, problems, keys=CANDIDATE_KEYS)
-    profile_id = table.text("profile")
-    if "profile" not in table:
-        table.problem("profile", "is missing; name a concrete profile", "missing")
-    elif profile_id is not None and (not re.match(PROFILE_ID, profile_id) or len(profile_id) > MAX_ID_CHARS):
-        table.problem("profile", f"{shown(profile_id)} cannot be a profile; name a concrete profile's id", "bad_id")
+def _parse_candidate(value: Mapping[str, object], path: str, problems: list[Problem], form: _Form) -> Candidate | None:
+    key = form.candidate
+    table = Table(value, path, problems, keys=(key, *CANDIDATE_KEYS[1:]))
+    profile_id = table.text(key)
+    if key not in table:
+        table.problem(key, "is missing; name a concrete profile", "missing")
+    elif profile_id is not None and not _is_id(profile_id):
+        table.problem(key, f"{shown(profile_id)} cannot be a profile; name a concrete profile's id", "bad_id")
         profile_id = None
     enabled = table.flag("enabled")
-    policy, wrong = parse_policy(value.get("policy", {}), table.at("policy"), complete=False)
+    complete = form.complete and "policy" in value
+    policy, wrong = parse_policy(value.get("policy", {}), table.at("policy"), complete=complete)
     problems += wrong
     if profile_id is None or policy is None:
         return None

@@ -110,7 +110,7 @@ class Keeper:
             return False
         try:
             on, was_on = engine.dynamic_enabled, route.prior_state is None
-            if on is not was_on and (on or is_dynamic(engine, route)):
+            if on is not was_on and (on or await in_thread(is_dynamic, engine, route)):
                 await switch_flag(engine, route)
                 return True
             concerned = changed is None or route.logical_profile_id in changed

@@ -230,7 +230,7 @@ class Worker:
 
     async def _move(self, route: Route, why: Claim) -> None:
         engine = self._engine
-        off = not engine.dynamic_enabled and is_dynamic(engine, route)
+        off = not engine.dynamic_enabled and await in_thread(is_dynamic, engine, route)
         if off or (route.prior_state is not None and engine.dynamic_enabled):
             await switch_flag(engine, route)
         elif self._is_another_machines(route):

@@ -128,7 +128,7 @@ async def stop_session(engine: Engine, session_id: str, tell: Tell) -> Route:
 
 async def _loaded(engine: Engine, session_id: str) -> Route:
     route = await in_thread(load_session, engine.store, session_id)
-    if not engine.dynamic_enabled and is_dynamic(engine, route):
+    if not engine.dynamic_enabled and await in_thread(is_dynamic, engine, route):
         raise DynamicRoutingDisabled
     return route
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import anyio
 
-from kandev_routing_sdk.conductor import Drive, Engine, Ledger, Tell, Work, WorkSource, alongside
+from kandev_routing_sdk.conductor import Drive, Engine, Ledger, Tell, Work, WorkSource, alongside, in_thread
 from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S
 from kandev_routing_sdk.errors import ProfileNotFound, ProfileUnusable, RoutingError, UsageError
 from kandev_routing_sdk.policy import Context
@@ -81,8 +81,8 @@ async def begin_session(engine: Engine, order: Order, *, here: bool) -> Route:
         raise UsageError("the prompt is empty; give the agent something to do")
     if not order.cwd.is_dir():
         raise UsageError(f"the working directory {str(order.cwd)!r} does not exist")
-    resolution = resolve(
-        engine.profiles, order.profile_id, dynamic_enabled=engine.dynamic_enabled, scope=engine.host_scope
+    resolution = await in_thread(
+        resolve, engine.profiles, order.profile_id, dynamic_enabled=engine.dynamic_enabled, scope=engine.host_scope
     )
     now, ledger = engine.clock.now(), Ledger(engine, silent)
     begun = begin(
@@ -142,7 +142,7 @@ async def reconsider(engine: Engine, route: Route) -> bool:
 
     A concrete profile's is shown to its person: it only says that it may go on (R-POL-7).
     """
-    if not is_dynamic(engine, route) and route.reason is not Reason.NO_ELIGIBLE_CANDIDATE:
+    if not await in_thread(is_dynamic, engine, route) and route.reason is not Reason.NO_ELIGIBLE_CANDIDATE:
         return False
     drive = Drive(engine, source_of(engine, route), silent)
     await drive.adopt(route)
@@ -153,10 +153,16 @@ async def reconsider(engine: Engine, route: Route) -> bool:
 
 
 def is_dynamic(engine: Engine, route: Route) -> bool:
-    """Whether the feature flag concerns the session. One of an earlier version does not say, so its profile does."""
+    """Whether the feature flag concerns the session. One of an earlier version does not say, so its profile does.
+
+    Blocks: profiles may be stored.
+    """
     if route.context is Context.INTERACTIVE:
         return False
-    profile = engine.profiles.get(route.logical_profile_id)
+    try:
+        profile = engine.profiles.get(route.logical_profile_id)
+    except ProfileUnusable:  # stored by another version, which alone knows more of it
+        return True
     return profile is None or isinstance(profile, DynamicProfile)
 
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from kandev_routing_sdk.settings.load import Settings, find_config, load_settings, settings_for, working_directory
+from kandev_routing_sdk.settings.load import (
+    Settings,
+    find_config,
+    load_settings,
+    profile_tables,
+    settings_for,
+    working_directory,
+)
 from kandev_routing_sdk.settings.secrets import EnvironmentSecrets
 from kandev_routing_sdk.settings.table import SETTINGS, SettingSpec
 
@@ -13,6 +20,7 @@ __all__ = [
     "Settings",
     "find_config",
     "load_settings",
+    "profile_tables",
     "settings_for",
     "working_directory",
 ]

@@ -23,6 +23,7 @@ from kandev_routing_sdk.profiles import Profile, parse_profiles
 from kandev_routing_sdk.settings.table import CONFIG, DYNAMIC, STORE_URL
 
 FILE_NAME: Final = "kandev-routing.toml"
+_SECTIONS: Final = frozenset({"version", "features", "store", "profiles"})
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off", ""})
 
 
@@ -117,10 +118,7 @@ def load_settings(
         )
     document = _read(path) if path else {}
     source = str(path) if path else "no file"
-    problems = _unknown(document, {"version", "features", "store", "profiles"}, "")
-    if path and document.get("version") != 1:
-        wrong = f"must be 1, not {document['version']!r}" if "version" in document else "is missing"
-        problems.append(Problem("version", f"{wrong}; write version = 1 at the top"))
+    problems = _unknown(document, _SECTIONS, "") + (_version(document) if path else [])
     provenance = {CONFIG.name: how}
     features = _table(document, "features", {"dynamic_agent_routing"}, problems)
     stores = _table(document, "store", {"url"}, problems)
@@ -148,24 +146,54 @@ def settings_for(url: str, *, environ: Mapping[str, str]) -> Settings:
     return Settings(store_url, dynamic, provenance=MappingProxyType(provenance | {STORE_URL.name: "argument url"}))
 
 
+def profile_tables(text: str, source: str) -> Mapping[str, object]:
+    """Return the ``profiles`` table of a configuration; what its other sections say is not looked at.
+
+    Args:
+        text: TOML.
+        source: what the text is called in errors.
+
+    Raises :class:`~kandev_routing_sdk.errors.ConfigSyntaxError` and :class:`~kandev_routing_sdk.errors.ConfigInvalid`.
+    """
+    document = _parse(text, source)
+    problems = _unknown(document, _SECTIONS, "") + _version(document)
+    profiles = _table(document, "profiles", None, problems)
+    if problems:
+        raise ConfigInvalid(source, problems)
+    return profiles
+
+
+def _version(document: Mapping[str, object]) -> list[Problem]:
+    if document.get("version") == 1:
+        return []
+    wrong = f"must be 1, not {document['version']!r}" if "version" in document else "is missing"
+    return [Problem("version", f"{wrong}; write version = 1 at the top")]
+
+
 def _read(path: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(path.read_text("utf-8"))
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise ConfigSyntaxError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+    except OSError as problem:
+        raise ConfigNotFound(f"{path} cannot be read: {problem.strerror}; check its permissions") from None
+    return _parse(text, str(path))
+
+
+def _parse(text: str, source: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         # the commonest slip of all, and the parser's words for it name no way out
         way = "; text stands in quotes" if str(problem).startswith("Invalid value") else ""
-        raise ConfigSyntaxError(f"{path} is not valid TOML: {problem}{way}") from None
-    except UnicodeDecodeError:
-        raise ConfigSyntaxError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+        raise ConfigSyntaxError(f"{source} is not valid TOML: {problem}{way}") from None
     except (
         RecursionError,
         ValueError,
     ):  # what the parser does not expect: a thousand brackets, a number of 5,000 digits
         raise ConfigSyntaxError(
-            f"{path} cannot be read: something in it is nested too deeply, or a number is too long; take it out"
+            f"{source} cannot be read: something in it is nested too deeply, or a number is too long; take it out"
         ) from None
-    except OSError as problem:
-        raise ConfigNotFound(f"{path} cannot be read: {problem.strerror}; check its permissions") from None
 
 
 def _unknown(table: Mapping[str, object], known: Collection[str], prefix: str) -> list[Problem]:

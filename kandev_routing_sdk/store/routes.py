@@ -33,6 +33,14 @@ _IN_STATES: Final = _ROUTE.where(one_of(_C.state, len(State))).order_by(*_NEWEST
 _NEXT_IN_STATES: Final = _IN_STATES.where(
     sa.tuple_(_C.created_at, _C.session_id) < sa.tuple_(where("created_at"), where("session_id"))
 )
+_OF_PROFILE: Final = (
+    _ROUTE.where(
+        _C.state != State.STOPPED.value,
+        sa.or_(_C.logical_profile_id == where("profile_id"), _C.execution_profile_id == where("profile_id")),
+    )
+    .order_by(*_NEWEST)
+    .limit(where("limit"))
+)
 _ORPHANED: Final = (_C.kind == "utility", _C.owner_until <= where("now"), _C.state != State.STOPPED.value)
 _ANY_ORPHAN: Final = sa.select(_C.session_id).where(*_ORPHANED).limit(1)
 _ORPHANED_UTILITY: Final = _ROUTE.where(*_ORPHANED).order_by(_C.session_id).with_for_update()
@@ -96,6 +104,12 @@ def newest(tx: Transaction, states: Sequence[State] | None, before: Route | None
         return [codec.decode_route(row) for row in tx.rows(_IN_STATES, values)]
     values |= {"where_created_at": codec.to_micros(before.created_at), "where_session_id": before.session_id}
     return [codec.decode_route(row) for row in tx.rows(_NEXT_IN_STATES, values)]
+
+
+def of_profile(tx: Transaction, profile_id: str, limit: int) -> list[Route]:
+    """Return routes that are not stopped and were asked for this profile, or run it; newest first."""
+    rows = tx.rows(_OF_PROFILE, {"where_profile_id": profile_id, "where_limit": limit})
+    return [codec.decode_route(row) for row in rows]
 
 
 def has_orphans(tx: Transaction, now: datetime) -> bool:

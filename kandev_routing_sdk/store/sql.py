@@ -25,11 +25,25 @@ from kandev_routing_sdk.records import (
     DecisionRecord,
     Interrupted,
     PastAttempt,
+    ProfilePlan,
     PromptRecord,
     SelectionRecord,
+    StoredProfile,
 )
 from kandev_routing_sdk.route.model import Reason, Route, State
-from kandev_routing_sdk.store import attempts, calls, circuits, journal, keys, migrate, past, prompts, routes, waiting
+from kandev_routing_sdk.store import (
+    attempts,
+    calls,
+    circuits,
+    journal,
+    keys,
+    migrate,
+    past,
+    profiles,
+    prompts,
+    routes,
+    waiting,
+)
 from kandev_routing_sdk.store.engine import BlockingClock, Database
 from kandev_routing_sdk.store.transaction import Transaction
 from kandev_routing_sdk.types import DispatchMark
@@ -209,6 +223,25 @@ class SqlStore:
         if not self._database.read(lambda tx: routes.has_orphans(tx, now)) and not self.read_only:
             return Interrupted(0, ())
         return self._database.write(lambda tx: _interrupt(tx, now), landed=_are_interrupted)
+
+    # --- profiles ---
+
+    def profile(self, profile_id: str) -> StoredProfile | None:
+        """Return one stored profile, or None."""
+        return self._database.read(lambda tx: profiles.one(tx, profile_id))
+
+    def profiles(self) -> list[StoredProfile]:
+        """Return every stored profile, in the order of their ids."""
+        return self._database.read(profiles.every)
+
+    def change_profiles(self, plan: ProfilePlan, *, now: datetime) -> list[StoredProfile | None]:
+        """Write what ``plan`` says, all or nothing."""
+        written = self._database.write(lambda tx: profiles.change(tx, plan, now), landed=profiles.are)
+        return [profiles.decode(row) for row in written]
+
+    def profile_users(self, profile_id: str, *, limit: int = 20) -> list[Route]:
+        """Return routes that are not stopped and were asked for this profile, or run it; newest first."""
+        return self._database.read(lambda tx: routes.of_profile(tx, profile_id, limit))
 
     # --- installation key ---
 

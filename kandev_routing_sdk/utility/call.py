@@ -51,8 +51,8 @@ async def run_call(engine: Engine, request: CallRequest) -> CallResult:
     agents, writes the record and is passed on.
     """
     _check(request)
-    resolution = resolve(
-        engine.profiles, request.profile_id, dynamic_enabled=engine.dynamic_enabled, scope=engine.host_scope
+    resolution = await in_thread(
+        resolve, engine.profiles, request.profile_id, dynamic_enabled=engine.dynamic_enabled, scope=engine.host_scope
     )
     call = _Call(engine, request, resolution)
     result = await call.run()

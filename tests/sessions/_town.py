@@ -21,6 +21,7 @@ from kandev_routing_sdk.conductor import Engine
 from kandev_routing_sdk.errors import RoutingError
 from kandev_routing_sdk.opening import Opened, Opening, load_rules
 from kandev_routing_sdk.plugins import load_registry
+from kandev_routing_sdk.profile_store import Profiles
 from kandev_routing_sdk.profiles import Profile, parse_profiles
 from kandev_routing_sdk.records import AttemptRecord, Commit
 from kandev_routing_sdk.route.model import Route
@@ -184,8 +185,9 @@ class Process:
     @property
     def router(self) -> Router:
         """What the host holds."""
+        kept = Profiles(self.engine, self.engine.profiles, "the shelf", keeps=False)
         settings = Settings("sqlite:///unused.db", dynamic_agent_routing=self.engine.dynamic_enabled, profiles={})
-        return Router(Opening(lambda: Opened(self.engine, settings)), read_only=False)
+        return Router(Opening(lambda: Opened(self.engine, settings, kept)), read_only=False)
 
 
 @dataclass

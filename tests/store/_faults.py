@@ -21,12 +21,13 @@ from kandev_routing_sdk.records import (
     Claim,
     DecisionRecord,
     DecisionSort,
+    ProfileChange,
     Wait,
 )
 from kandev_routing_sdk.route.model import State
 from kandev_routing_sdk.store import SqlStore, open_store
 from kandev_routing_sdk.types import DispatchMark, Scope
-from tests.store._values import NOW, advance, attempt, call, create, event, failure, route, selection, settled
+from tests.store._values import NOW, advance, attempt, call, create, event, failure, made, route, selection, settled
 
 MINUTE = timedelta(minutes=1)
 TIMEOUT_S: Final = 10.0
@@ -248,6 +249,14 @@ WRITES: Final = (
         lambda store, n: store.save_call(call(f"c{n}")),
     ),
     Write("interrupt_calls", lambda store, n: store.interrupt_calls(now=NOW), _interrupted),
+    Write("change_profiles", lambda store, n: store.change_profiles(lambda _: [made(f"p{n}")], now=NOW)),
+    Write(
+        "change_profiles",
+        lambda store, n: store.change_profiles(
+            lambda _: [made(f"p{n}", 1, name="Other"), ProfileChange(f"q{n}", 1, None), made(f"r{n}")], now=NOW
+        ),
+        lambda store, n: store.change_profiles(lambda _: [made(f"p{n}"), made(f"q{n}")], now=NOW),
+    ),
     Write("installation_key", lambda store, n: store.installation_key(new_installation_key(b"k" * 32))),
 )
 

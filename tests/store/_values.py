@@ -10,7 +10,8 @@ from kandev_routing_sdk.circuits import FailureFact, ResourceKey
 from kandev_routing_sdk.events import EventDraft, EventKind
 from kandev_routing_sdk.evidence.model import Effects, Evidence, Signal
 from kandev_routing_sdk.policy import Decision, DecisionKind
-from kandev_routing_sdk.ports import AttemptRecord, CallRecord, CircuitFailed, Commit, SelectionRecord
+from kandev_routing_sdk.ports import AttemptRecord, CallRecord, CircuitFailed, Commit, ProfileChange, SelectionRecord
+from kandev_routing_sdk.profiles import ConcreteProfile
 from kandev_routing_sdk.route.model import Reason, Route, State
 from kandev_routing_sdk.types import (
     AttemptOutcome,
@@ -73,6 +74,12 @@ def event(reason: Reason = Reason.STARTED, **params: Any) -> EventDraft:
 def call(call_id: str = "c1", **changes: Any) -> CallRecord:
     values: dict[str, Any] = {"session_id": "s1", "logical_profile_id": "frontier", "started_at": NOW}
     return CallRecord(call_id=call_id, **values | changes)
+
+
+def made(profile_id: str, expected: int | None = None, **changes: Any) -> ProfileChange:
+    """A write of a concrete profile; ``expected``: over this version."""
+    values: dict[str, Any] = {"name": profile_id.title(), "family": "acme", **changes}
+    return ProfileChange(profile_id, expected, ConcreteProfile(id=profile_id, **values))
 
 
 def create(session_id: str = "s1", *, now: datetime = NOW, **commit: Any) -> Commit:
