@@ -47,6 +47,8 @@ class Snapshot:
     """A concrete profile's: what failed may work again. Nothing is tried unasked (R-POL-7)."""
     candidates: tuple[Mapping[str, JsonValue], ...] = ()
     """The last walk: each candidate with its reason."""
+    capabilities: Mapping[str, JsonValue] | None = None
+    """What the session's agent offers now: models, current model, modes, options, commands; None while no agent is there."""
     created_at: datetime
     updated_at: datetime
 
@@ -74,13 +76,18 @@ class Snapshot:
             "actions": list(self.actions),
             "may_be_back": self.may_be_back,
             "candidates": [dict(c) for c in self.candidates],
+            "capabilities": None if self.capabilities is None else dict(self.capabilities),
             "created_at": self.created_at.isoformat(),
             "updated_at": self.updated_at.isoformat(),
         }
 
 
-def snapshot_of(route: Route, walk: Sequence[Mapping[str, JsonValue]] = ()) -> Snapshot:
-    """Return what is shown of ``route``; ``walk``: the last selection's, as stored."""
+def snapshot_of(
+    route: Route,
+    walk: Sequence[Mapping[str, JsonValue]] = (),
+    capabilities: Mapping[str, JsonValue] | None = None,
+) -> Snapshot:
+    """Return what is shown of ``route``; ``walk``: the last selection's, as stored; ``capabilities``: of its agent."""
     found, decision = route.classification, route.decision
     # While the flag is off nothing goes on by itself: no countdown is shown that nobody owns.
     deadline = route.deadline if route.prior_state is None else None
@@ -107,6 +114,7 @@ def snapshot_of(route: Route, walk: Sequence[Mapping[str, JsonValue]] = ()) -> S
         actions=tuple(action.value for action in valid_actions(route)),
         may_be_back=route.may_be_back and route.state is State.ACTION_REQUIRED,
         candidates=tuple(walk),
+        capabilities=capabilities,
         created_at=route.created_at,
         updated_at=route.updated_at,
     )

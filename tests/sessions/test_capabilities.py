@@ -1,0 +1,113 @@
+"""What a session's agent offers, replaced as a whole by each generation (R-CON-7), and whom a turn is attributed to (R-CON-5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kandev_routing_sdk.events import EventKind
+from kandev_routing_sdk.route.snapshot import Snapshot
+from tests.routes._world import answers
+from tests.sessions._home import Home
+
+QUIET = {"quiet_period_s": 0.05}
+
+
+@pytest.fixture
+def acp_home(lite_home: Home) -> Home:
+    """Agents that speak ACP and are soon quiet."""
+    lite_home.transport = "acp"
+    return lite_home
+
+
+def offered(seen: Snapshot) -> dict[str, Any]:
+    assert seen.capabilities is not None
+    return dict(seen.capabilities)
+
+
+def told(home: Home, seen: Snapshot, kind: EventKind) -> list[tuple[int, dict[str, Any]]]:
+    """Generation and parameters of the session's events of a kind."""
+    return [(e.generation, e.params) for e in home.store.events(session_id=seen.session_id) if e.kind is kind]
+
+
+def commands(*names: str) -> dict[str, Any]:
+    return {"sessionUpdate": "available_commands_update", "availableCommands": [{"name": name} for name in names]}
+
+
+def test_capabilities_are_replaced_and_never_merged(acp_home: Home) -> None:
+    """GIVEN a route changes to another concrete agent, WHEN it becomes active, THEN models, modes, options and commands are those of
+    the new agent, and nothing of the old one is left.
+    """
+    home = acp_home
+    options = [{"id": "effort", "name": "Effort", "type": "select", "currentValue": "low", "options": []}]
+    fable = home.agent("fable", answers().say("first"), answers().fail_quota(3600), options=QUIET)
+    fable.set(models=["f-1", "f-2"], modes=["plan", "edit"], options=options)
+    fable.at("session", answers().update(commands("go")))
+    codex = home.agent("codex", answers().say("second"), options=QUIET)
+    codex.set(models=["c-1"])
+
+    seen = home.run()
+    first = offered(home.see(seen.session_id))
+    home.say(seen.session_id)
+    home.work()
+    second = offered(home.see(seen.session_id))
+
+    assert ("f-1", 2, 1, 1) == (
+        first["current_model"],
+        len(first["modes"]),
+        len(first["options"]),
+        len(first["commands"]),
+    )
+    assert ("c-1", [], [], []) == (second["current_model"], second["modes"], second["options"], second["commands"])
+    assert set(first) == set(second)
+    assert [1, 1, 2] == [generation for generation, _ in told(home, seen, EventKind.CAPABILITIES_REPLACED)]
+    assert second == home.see(seen.session_id).to_json()["capabilities"]
+
+
+def test_an_agent_that_does_not_get_ready_has_nothing_to_offer(acp_home: Home) -> None:
+    """Capability discovery failing: the route does not become active, and no control of an earlier agent stays usable."""
+    home = acp_home
+    home.agent("fable", answers().say("first"), answers().fail_quota(3600), options=QUIET)
+    codex = home.agent("codex", answers().say("never"), options=QUIET, model="c-9")
+    codex.at("set", answers().fail_with(-32602, "Invalid params"))
+
+    seen = home.run()
+    home.say(seen.session_id)
+    home.work()
+
+    after = home.see(seen.session_id)
+    assert ("codex", False) == (after.execution_profile_id, after.state == "active")
+    assert (None, []) == (after.capabilities, codex.prompts)
+    assert [1, 1] == [generation for generation, _ in told(home, seen, EventKind.ROUTE_CHANGED)]
+
+
+def test_a_turn_stays_attributed_to_whoever_ran_it(acp_home: Home) -> None:
+    """GIVEN a turn failed with partial output, WHEN its profile is edited later, THEN the turn keeps the execution profile, the labels
+    and the generation that it started with.
+    """
+    home = acp_home
+    home.agent("fable", answers().say("half").fail_puzzling(), answers().say("whole"), options=QUIET, model="m-1")
+    home.agents["fable"].set(models=["m-1", "m-2"])
+    seen = home.run()
+    started, rows = told(home, seen, EventKind.TURN_STARTED), home.rows(seen.session_id)
+    attribution = {"profile_id": "fable", "provider_id": "fable-provider", "model_id": "m-1", "profile": "fable"}
+    (generation, params) = started[0]
+    assert (1, attribution) == (generation, {name: params[name] for name in attribution})
+    assert rows[0].attempt_id == params["attempt_id"] == told(home, seen, EventKind.TURN_FAILED)[0][1]["attempt_id"]
+
+    edited = {**home.profiles["fable"], "name": "Renamed", "model": "m-2"}
+    home.profiles["fable"] = {**edited, "options": {**edited["options"], "provider_id": "elsewhere"}}
+    home.act(home.see(seen.session_id), "retry_now")
+    home.work()
+
+    after = home.rows(seen.session_id)
+    assert (started, rows) == (told(home, seen, EventKind.TURN_STARTED)[:1], after[:1])
+    assert ("m-1", "fable-provider", 1) == (after[0].model_id, after[0].provider_id, after[0].generation)
+    (generation, params) = told(home, seen, EventKind.TURN_STARTED)[1]
+    assert (2, "Renamed", "m-2", "elsewhere") == (
+        generation,
+        params["profile"],
+        params["model_id"],
+        params["provider_id"],
+    )
