@@ -16,6 +16,23 @@ settings.register_profile("house", deadline=None, derandomize="CI" in os.environ
 settings.load_profile("house")
 
 
+DECIDING = frozenset(
+    {
+        "adapters", "binding", "catalogue", "circuits", "conductor", "evidence", "fuzz", "policy", "profiles", "route", "spec",
+    }
+)  # fmt: skip
+"""Folders of the tests of the floors that decide, and of what brings them their evidence."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests under which lines are counted."""
+    here = Path(__file__).parent
+    for item in items:
+        folder = item.path.relative_to(here).parts[0] if item.path.is_relative_to(here) else ""
+        if folder in DECIDING and item.get_closest_marker("exhaustive") is None:
+            item.add_marker("counted")
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of `tests/fuzz` and `tests/sessions`; pytest reads options only here."""
     parser.addoption(
