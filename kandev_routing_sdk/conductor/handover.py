@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Final
 
 from kandev_routing_sdk.conductor.engine import Engine
 from kandev_routing_sdk.conductor.launch import Prepared
@@ -28,10 +27,19 @@ from kandev_routing_sdk.route.model import Route
 from kandev_routing_sdk.route.parts import ContinuationPart, merged
 from kandev_routing_sdk.route.table import ATTEMPT_CAP
 from kandev_routing_sdk.telemetry import get_logger, problem_fields
-from kandev_routing_sdk.types import AttemptOutcome
+from kandev_routing_sdk.types import AttemptOutcome, DispatchMark
 
 _log = get_logger(__name__)
-_NOTHING: Final = Gathered()
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What was done in a session before this request, or may have been for it."""
+
+    part: ContinuationPart = field(default_factory=ContinuationPart)
+    missing: tuple[str, ...] = ()
+    worked: bool = False
+    """Whether anything was, as far as anybody can know."""
 
 
 class HandoverFailed(Exception):
@@ -56,13 +64,15 @@ class Handover:
             return None
         clean = _cleaner(prepared, others)
         try:
-            if not needs_history(route, self._reports):
-                return _rendered(route, self._reports, prepared, clean, _NOTHING)
+            if not may_have_past(route, self._reports):
+                return _rendered(package_of(route, self._reports, prepared.profile.id), route, prepared, clean)
             attempts = await in_thread(self._engine.store.attempts, route.session_id, newest=ATTEMPT_CAP)
-            found = await self._gathered(route, clean)
-            known = merged([found.part, of_attempts(attempts)])
+            past = await self._past(route, attempts, clean)
+            package = package_of(route, self._reports, prepared.profile.id, past)
+            if package.same_agent and package.nothing_happened and not package.earlier_work:
+                return None  # it has nothing to know
             # cleaning texts of some size takes a while
-            return await in_thread(_rendered, route, self._reports, prepared, clean, Gathered(known, found.missing))
+            return await in_thread(_rendered, package, route, prepared, clean)
         except RoutingError:
             raise
         except Exception as problem:
@@ -76,9 +86,15 @@ class Handover:
         except HandoverFailed:
             return BARE_NOTE
 
+    async def _past(self, route: Route, attempts: Sequence[AttemptRecord], clean: Cleaner) -> Past:
+        if not (route.potentially_effectful or have_worked(attempts)):
+            return Past()
+        found = await self._gathered(route, clean)
+        return Past(merged([found.part, of_attempts(attempts)]), found.missing, worked=True)
+
     async def _gathered(self, route: Route, clean: Cleaner) -> Gathered:
         if not self._engine.continuation:
-            return _NOTHING
+            return Gathered()
         session_id, store = route.session_id, self._engine.store
         request = ContinuationRequest(
             session_id=session_id,
@@ -109,12 +125,21 @@ def is_first(route: Route, reports: Sequence[AttemptReport]) -> bool:
     return not reports and (route.prompt_number <= 1 or route.execution_profile_id is None)
 
 
-def needs_history(route: Route, reports: Sequence[AttemptReport]) -> bool:
-    """Whether there is work to be continued. Where provably nothing happened, there is no history to tell, and none is made up; a
-    call has none ever (R-CON-10).
-    """
+def may_have_past(route: Route, reports: Sequence[AttemptReport]) -> bool:
+    """Whether there may be work to be continued: none where provably nothing happened, and never in a call (R-CON-10)."""
     happened = route.potentially_effectful or any(effect_refusal(r.effects) is not None for r in reports)
     return route.kind == "session" and (happened or route.prompt_number > 1)
+
+
+def have_worked(attempts: Sequence[AttemptRecord]) -> bool:
+    """Whether any of a session's newest attempts answered, or was not provably without effects. Of older ones that is supposed."""
+    older = bool(attempts) and attempts[0].ordinal > 1
+    return older or any(a.outcome is AttemptOutcome.SUCCESS or _doubt(a) is not None for a in attempts)
+
+
+def _doubt(attempt: AttemptRecord) -> str | None:
+    """Why it may have done something; a claimed one was never given its prompt."""
+    return None if attempt.mark is DispatchMark.CLAIMED else effect_refusal(attempt.effects)
 
 
 def of_attempts(attempts: Sequence[AttemptRecord]) -> ContinuationPart:
@@ -123,7 +148,7 @@ def of_attempts(attempts: Sequence[AttemptRecord]) -> ContinuationPart:
     for attempt in attempts:
         if attempt.outcome is AttemptOutcome.SUCCESS:
             open_ones.clear()
-        elif (why := effect_refusal(attempt.effects)) is not None:
+        elif (why := _doubt(attempt)) is not None:
             who = f"attempt {attempt.ordinal} ({attempt.execution_profile_id})"
             open_ones.append(f"whatever {who} did: it ended as {attempt.outcome or 'unsettled'}, and {why}")
     return ContinuationPart(must_verify=tuple(open_ones))
@@ -140,44 +165,36 @@ def _cleaner(prepared: Prepared, others: Sequence[Prepared]) -> Cleaner:
     return clean
 
 
-def _rendered(
-    route: Route, reports: Sequence[AttemptReport], prepared: Prepared, clean: Cleaner, found: Gathered
-) -> str:
+def _rendered(package: ContinuationPackage, route: Route, prepared: Prepared, clean: Cleaner) -> str:
     limit = note_limit(prepared.plan.context_tokens, route.parked_prompt or "")
-    return render_note(package_of(route, reports, prepared.profile.id, found), clean=clean, limit=limit)
+    return render_note(package, clean=clean, limit=limit)
 
 
 def package_of(
-    route: Route, reports: Sequence[AttemptReport], successor: str, found: Gathered = _NOTHING
+    route: Route, reports: Sequence[AttemptReport], successor: str, past: Past | None = None
 ) -> ContinuationPackage:
-    """Return what is known: of the attempts for this prompt, and what was ``found`` of the work before.
+    """Return what is known: of the attempts for this prompt, and of the ``past``.
 
     For a later prompt a fresh agent is told that there was work before it, and what an earlier one may have done that nobody saw
     the end of: with a new message nothing of that is over (R-SAFE-4).
     """
-    part = asdict(found.part)
-    if not reports:
-        failed = route.classification
-        return ContinuationPackage(
-            **part,
-            missing=found.missing,
-            from_profile=route.execution_profile_id or "" if route.potentially_effectful else "",
-            failure_code=failed.code if failed else None,
-            failure_class=failed.error_class if failed else None,
-            potentially_effectful=route.potentially_effectful,
-            same_agent=successor == route.execution_profile_id,
-        )
-    last = reports[-1]
+    past = past or Past()
+    last, failed = (reports[-1] if reports else None), route.classification
+    if last is not None:
+        failed = last.classification
     happened = any(effect_refusal(r.effects) is not None for r in reports)
+    before = route.execution_profile_id if last is None else last.execution_profile_id
+    clean_so_far = not happened and not route.potentially_effectful and (last is not None or not past.worked)
+    named = last is not None or route.potentially_effectful or clean_so_far
     return ContinuationPackage(
-        **part,
-        missing=found.missing,
-        from_profile=last.execution_profile_id,
-        reason=route.reason,
-        failure_code=last.classification.code if last.classification else None,
-        failure_class=last.classification.error_class if last.classification else None,
-        nothing_happened=not happened,
+        **asdict(past.part),
+        missing=past.missing,
+        from_profile=(before or "") if named else "",
+        reason=None if last is None else route.reason,
+        failure_code=failed.code if failed else None,
+        failure_class=failed.error_class if failed else None,
+        nothing_happened=clean_so_far,
         potentially_effectful=happened or route.potentially_effectful,
-        earlier_work=route.kind == "session" and route.prompt_number > 1,
-        same_agent=successor == last.execution_profile_id,
+        earlier_work=past.worked,
+        same_agent=successor == before,
     )

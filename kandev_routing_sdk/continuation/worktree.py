@@ -14,17 +14,16 @@ from typing import Final
 from kandev_routing_sdk.continuation import porcelain
 from kandev_routing_sdk.continuation.budget import Budget
 from kandev_routing_sdk.continuation.git import Git
+from kandev_routing_sdk.continuation.shorten import beginning
 from kandev_routing_sdk.ports import ContinuationRequest
-from kandev_routing_sdk.route.continuation import FIELD_BYTES, Cleaner, cut
+from kandev_routing_sdk.route.continuation import FIELD_BYTES, Cleaner
 from kandev_routing_sdk.route.parts import ContinuationPart
 
 _LIST_BYTES: Final = 1 << 20
 """Of a list of paths. What is longer is a part of it, and said to be."""
 _DIFF_BYTES: Final = 256 * 1024
-_FILE_BYTES: Final = 16 * 1024
-"""So much of one file's changes is looked at."""
 _SHOWN_BYTES: Final = 2048
-"""And so much of it shown."""
+"""So much of one file's changes is shown."""
 _PATHS: Final = 40
 _COMMITS: Final = 10
 _COMMIT_FILES: Final = 8
@@ -159,7 +158,7 @@ class _Look:
                 and self._differs(count)
                 and not _PRIVATE.search(f"{count.path}\n{count.before or ''}")
             ):
-                yield self._written(count.path), lambda piece=piece: self._short(piece)  # type: ignore[misc]
+                yield self._written(count.path), lambda piece=piece: beginning(piece, _SHOWN_BYTES, self.clean)  # type: ignore[misc]
 
     def _differs(self, count: porcelain.Count) -> bool:
         """A file that was only touched counts for a diff that does not refresh the index; the status knows better."""
@@ -171,17 +170,9 @@ class _Look:
             if content is None:
                 return None
             lines = "\n".join(f"+{line}" for line in content.splitlines())
-            return self._short(f"new file {porcelain.shown(path)}\n{lines}")
+            return beginning(f"new file {porcelain.shown(path)}\n{lines}", _SHOWN_BYTES, self.clean)
 
         return text
-
-    def _short(self, text: str) -> str | None:
-        """Clean before cutting: half a secret has lost its shape."""
-        whole = len(text) <= _FILE_BYTES
-        cleaned = self.clean(text if whole else text[:_FILE_BYTES])
-        if not whole and len(cleaned.encode("utf-8", "replace")) <= _SHOWN_BYTES:
-            return None  # what was cut off may have been the rest of a secret
-        return cut(cleaned, _SHOWN_BYTES)
 
     def _written(self, path: str) -> float:
         try:

@@ -81,6 +81,7 @@ class CodexAdapter(AgentAdapter):
             descriptor=resolved.descriptor,
             provider_id=resolved.provider_id,
             model_id=(named_model(profile.model)[0] if profile.model else config.text("model")) or None,
+            context_tokens=config.count("model_context_window"),
             local_zone=local_zone(environ),
             secrets=named_secrets | mcp_secrets(profile, *MCP_SECRETS),
             resumed=request.resume_session_id is not None,

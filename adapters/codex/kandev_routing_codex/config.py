@@ -36,6 +36,11 @@ class Config:
         value = self.values.get(name)
         return value if isinstance(value, str) else ""
 
+    def count(self, name: str) -> int | None:
+        """Return a top-level positive number, or nothing."""
+        value = self.values.get(name)
+        return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
     def table(self, *path: str) -> Table:
         """Return a table, or an empty one."""
         found = _at(self.values, path)

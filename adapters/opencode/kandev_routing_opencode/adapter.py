@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from kandev_routing_opencode.acp import OpenCodeAcpExtractor
 from kandev_routing_opencode.binding import resolve
-from kandev_routing_opencode.config import chosen_model, read_config, substituted
+from kandev_routing_opencode.config import chosen_model, context_of, read_config, substituted
 from kandev_routing_opencode.extractor import OpenCodeExtractor
 from kandev_routing_opencode.launch import (
     FIRST_SIGN_S,
@@ -66,6 +66,7 @@ class OpenCodeAdapter(AgentAdapter):
             descriptor=resolved.descriptor,
             provider_id=resolved.provider_id,
             model_id=own_model(profile, model),
+            context_tokens=context_of(config, model),
             secrets=secrets_of(config, environ, model) | mcp_secrets(profile, *MCP_SECRETS),
             resumed=request.resume_session_id is not None,
             acp=acp_settings(profile) if way.transport is Transport.ACP else AcpSettings(),

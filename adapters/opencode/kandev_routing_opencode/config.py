@@ -130,6 +130,13 @@ def chosen_model(config: Config, agent: str | None) -> str | None:
     return _model(config.values.get("model"))
 
 
+def context_of(config: Config, model: str | None) -> int | None:
+    """Return how many tokens the model takes, where the configuration says that of it (``provider.….models.….limit.context``)."""
+    provider, _, name = (model or "").partition("/")
+    value = config.table("provider", provider, "models", name, "limit").get("context")
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
 def _model(value: JsonValue) -> str | None:
     """Return ``provider/model`` of either way to write it, without the variant."""
     if isinstance(value, dict):
