@@ -62,7 +62,7 @@ class ClaudeAdapter(AgentAdapter):
     def extractor(self, plan: LaunchPlan) -> Extractor:
         """Return a fresh extractor for one turn."""
         if plan.transport is Transport.HEADLESS:
-            return ClaudeExtractor()
+            return ClaudeExtractor(resumed=plan.resumed)
         return ClaudeAcpExtractor(credential_kinds=KINDS.get(plan.descriptor.mechanism) if plan.descriptor else None)
 
     def validate(self, profile: ConcreteProfile) -> Sequence[Problem]:

@@ -31,9 +31,14 @@ _HARMLESS: Final = frozenset({"auth_status", "control_response", "keep_alive"})
 
 
 class ClaudeExtractor:
-    """One turn of one headless Claude. No I/O, no clock."""
+    """One turn of one headless Claude. No I/O, no clock.
 
-    def __init__(self) -> None:
+    Args:
+        resumed: whether its session is an earlier turn's.
+    """
+
+    def __init__(self, *, resumed: bool = False) -> None:
+        self._resumed = resumed
         self._text = AnswerText()
         self._tools: set[str] = set()
         self._visible = False
@@ -200,7 +205,8 @@ class ClaudeExtractor:
             return
         self._failed = True
         verdict = self._watch.result(event, turn)
-        self._judge_observation(turn, verdict, used=sum(used) > 0 or result_tells_of_work(event, alone=True))
+        told = result_tells_of_work(event, alone=True, resumed=self._resumed)
+        self._judge_observation(turn, verdict, used=sum(used) > 0 or told)
         turn.failed(as_str(event.get("terminal_reason")) or stop or as_str(event.get("subtype")))
 
     def _exited(self, turn: TurnRecord) -> None:

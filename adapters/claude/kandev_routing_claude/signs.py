@@ -104,12 +104,13 @@ def note_denials(event: Event, turn: TurnRecord) -> None:
     turn.notice(f"permission denied: {', '.join(sorted(denied))}")
 
 
-def result_tells_of_work(event: Event, *, alone: bool) -> bool:
+def result_tells_of_work(event: Event, *, alone: bool, resumed: bool = False) -> bool:
     """Whether a ``result`` tells that something was answered, also one whose ``usage`` is all zero.
 
     Args:
         event: the ``result``.
         alone: whether nothing but the prompt's own requests is paid for in it. Over ACP a title is asked for beside them.
+        resumed: whether the session went on from an earlier turn, whose money its sums hold as well.
     """
     if (as_int(event.get("num_turns")) or 0) > 1 or as_list(event.get("begun_message_ids")):
         return True
@@ -117,7 +118,9 @@ def result_tells_of_work(event: Event, *, alone: bool) -> bool:
         return True
     if _is_positive(as_dict(event.get("subagent_stats")).get("spawned")):
         return True
-    paid = ("total_cost_usd", "modelUsage", "model_usage_since_last_result")
+    paid: tuple[str, ...] = ("total_cost_usd", "modelUsage", "model_usage_since_last_result")
+    if resumed and isinstance(event.get("model_usage_since_last_result"), dict):
+        paid = paid[-1:]  # an older Claude does not tell this turn's apart, and then the sums count
     return alone and has_spent({name: event.get(name) for name in paid})
 
 

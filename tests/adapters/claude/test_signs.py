@@ -176,6 +176,28 @@ def test_a_result_that_tells_of_an_answer_leaves_doubt(what: str) -> None:
     assert not repeatable(alone)
 
 
+EARLIER: Event = {
+    "total_cost_usd": 0.000168,
+    "modelUsage": {"m": {"inputTokens": 24, "outputTokens": 12, "costUSD": 0.000168}},
+}
+"""What the turns before have spent: Claude tells it again in every result of the session."""
+
+
+@pytest.mark.parametrize(
+    ("expected", "fields"),
+    [
+        (True, {"model_usage_since_last_result": {}}),
+        (False, {"model_usage_since_last_result": {"m": {"outputTokens": 1}}}),
+        (False, {"model_usage_since_last_result": {}, "usage": {**NOTHING, "output_tokens": 1}}),
+        (False, {}),  # an older Claude does not tell this turn's apart
+    ],
+)
+def test_what_earlier_turns_have_spent_is_no_work_of_this_one(expected: bool, fields: Event) -> None:
+    turn = Turn(ClaudeExtractor(resumed=True)).feed(INIT, failed(**EARLIER, **fields))
+    turn.exit(1)
+    assert expected is repeatable(turn)
+
+
 def test_a_denied_tool_is_called_once() -> None:
     use = {"type": "assistant", "message": {"model": "m", "content": [{"type": "tool_use", "id": "t", "name": "Bash"}]}}
     denied = failed(permission_denials=[{"tool_name": "Bash", "tool_use_id": "t"}])
