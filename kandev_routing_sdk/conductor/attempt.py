@@ -11,6 +11,7 @@ from kandev_routing_sdk.conductor.engine import Engine, Work
 from kandev_routing_sdk.conductor.judge import Lease, Standing, Verdict, judge_success
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.tasks import in_thread
+from kandev_routing_sdk.conductor.voice import Voice
 from kandev_routing_sdk.errors import StaleRevision
 from kandev_routing_sdk.evidence.correlation import Correlation
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
@@ -60,6 +61,7 @@ class Attempt:
     lease: Lease
     downstream: Downstream
     turn: TurnRecord
+    voice: Voice
     telemetry: Telemetry
     span: Span
 
@@ -105,7 +107,7 @@ class Attempt:
         found = {} if record.classification is None else {"code": record.classification.code.value}
         self.span.note(found if record.outcome is None else found | {"outcome": record.outcome.value})
         self.span.end()
-        self.telemetry.dropped(Stale.FRAME, self.downstream.stale_frames)
+        self.telemetry.dropped(Stale.FRAME, self.downstream.stale_frames + self.voice.late)
 
     def answered(self) -> Verdict:
         """Return what an answer means for the resources that this attempt was launched with."""
@@ -176,7 +178,7 @@ def make_attempt(
 
     Raises whatever the adapter's ``extractor()`` raises.
     """
-    plan = prepared.plan
+    plan, voice = prepared.plan, Voice(emit, prepared.cleaner)
     turn = TurnRecord(
         TurnContext(
             family=record.family,
@@ -189,7 +191,7 @@ def make_attempt(
             local_zone=plan.local_zone,
         ),
         prepared.cleaner,
-        emit,
+        voice,
         decides=lambda signal: engine.catalogue.decides(signal, record.family),
     )
     marks = Marks(engine, record)
@@ -220,4 +222,4 @@ def make_attempt(
         family=record.family,
         provider=record.provider_id,
     )
-    return Attempt(marks, prepared, lease, downstream, turn, engine.telemetry, span)
+    return Attempt(marks, prepared, lease, downstream, turn, voice, engine.telemetry, span)

@@ -371,7 +371,11 @@ class Drive:
         await self._settle(attempt, report, booked, transition)
 
     async def _settle(self, attempt: Attempt, report: TurnReport, verdict: Verdict, transition: Transition) -> None:
-        settled = attempt.settled(report, verdict, transition.after.updated_at)
+        attempt.voice.close()
+        settled, transition = (
+            attempt.settled(report, verdict, transition.after.updated_at),
+            attempt.voice.told_in(transition),
+        )
         with anyio.CancelScope(shield=True):  # what happened is told as it was written, whoever gives up meanwhile
             await self._ledger.commit(
                 transition,

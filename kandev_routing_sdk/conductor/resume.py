@@ -37,6 +37,8 @@ class Resuming:
             return None
         fresh = Claimed(attempt.record, prepared, attempt.lease)
         await self._forget(fresh)
+        attempt.voice.close()
+        attempt.over()
         return fresh
 
     async def noted(self, attempt: Attempt, ready: Ready) -> None:

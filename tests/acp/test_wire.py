@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kandev_routing_sdk.acp.messages import prompt
 from kandev_routing_sdk.acp.wire import Wire
 from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord
+from kandev_routing_sdk.evidence.updates import AgentUpdate, CapabilitiesUpdate
 from kandev_routing_sdk.process.feed import TurnFeed
 from kandev_routing_sdk.process.limits import DEFAULT_LIMITS
 from kandev_routing_sdk.process.lines import Line
@@ -80,3 +81,38 @@ def test_what_another_session_says_is_counted_and_never_safe(updates: list[dict[
     message = [{"method": "session/update", "params": {"sessionId": "other", "update": update}} for update in updates]
     wire, turn = asyncio.run(converse([Line(json.dumps(m), truncated=False) for m in message]))
     assert (len(updates), False) == (wire.stale, turn.effects.complete)
+
+
+async def test_what_is_offered_between_the_session_and_its_prompt_is_told_with_the_turn() -> None:
+    """R-CON-7: agents list their commands right after they opened a session."""
+    told: list[AgentUpdate] = []
+    turn = TurnRecord(TurnContext(family="x"), PlainCleaner(), told.append)
+    feed = TurnFeed(StandardAcpExtractor(), turn, None, DEFAULT_LIMITS)
+    wire = Wire(PLAN, feed, DEFAULT_LIMITS)
+    wire.session_id = "s"
+    assert [] == wire.opened().get("commands", [])
+    update = {"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "go"}]}
+    message = {"method": "session/update", "params": {"sessionId": "s", "update": update}}
+    await wire.on_stdout(Line(json.dumps(message), truncated=False))
+    assert [] == told
+
+    wire.turn_to(feed)
+
+    assert [CapabilitiesUpdate({"commands": [{"name": "go"}]})] == told
+
+
+async def test_a_past_that_comes_late_is_not_taken_for_the_turns() -> None:
+    """R-CON-2: until the prompt is sent, what the agent of a loaded session tells is the past."""
+    turn = TurnRecord(TurnContext(family="x"), PlainCleaner(), lambda _: None)
+    feed = TurnFeed(StandardAcpExtractor(), turn, None, DEFAULT_LIMITS)
+    wire = Wire(PLAN, feed, DEFAULT_LIMITS)
+    wire.session_id, wire.replays = "s", True
+    chunk = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "old"}}
+    said = Line(
+        json.dumps({"method": "session/update", "params": {"sessionId": "s", "update": chunk}}), truncated=False
+    )
+    await wire.on_stdout(said)
+    before = turn.effects.output
+    wire.turn_to(feed)
+    await wire.on_stdout(said)
+    assert (False, True) == (before, turn.effects.output)
