@@ -263,11 +263,16 @@ def _effects(effects: Effects) -> str:
 
 def _show_policy_inputs(inputs: PolicyInputs) -> None:
     from kandev_routing_sdk.cli.words import policy_words
+    from kandev_routing_sdk.policy import INTERACTIVE_SECONDS, Context
 
-    _line("policy", policy_words(inputs.policy))
-    waited = "a reset was waited for already" if inputs.reset_wait_used else "no reset was waited for yet"
-    used = inputs.retries_used
-    _line("used", f"{used} retr{'y' if used == 1 else 'ies'}; {waited}")
+    used = f"{inputs.retries_used} retr{'y' if inputs.retries_used == 1 else 'ies'}"
+    if inputs.context is Context.INTERACTIVE:
+        _line("policy", "a concrete profile's: a short trouble is tried again, everything else is its person's")
+        _line("used", f"{used} of {len(INTERACTIVE_SECONDS)}")
+    else:
+        waited = "a reset was waited for already" if inputs.reset_wait_used else "no reset was waited for yet"
+        _line("policy", policy_words(inputs.policy))
+        _line("used", f"{used}; {waited}")
     if inputs.stale:
         _line("", "the evidence was another attempt's")
 

@@ -30,6 +30,7 @@ from kandev_routing_sdk.conductor.ledger import Ledger
 from kandev_routing_sdk.conductor.native import NativeSession, native_of
 from kandev_routing_sdk.conductor.tasks import in_thread
 from kandev_routing_sdk.errors import NotAdmitted, StoreUnavailable
+from kandev_routing_sdk.policy import Context
 from kandev_routing_sdk.records import Admit, AttemptRecord, DecisionRecord, DecisionSort, SelectionRecord, Wait
 from kandev_routing_sdk.results import AttemptReport, AttemptStarted, CandidateSkipped, Rejected
 from kandev_routing_sdk.route.facts import Facts
@@ -197,19 +198,10 @@ class Chooser:
         claim = self._claim_of(transition.after, attempt_id, prepared)
         try:
             claimed = await self._commit(transition, claim, work.kind)
-            if work.kind is ProfileKind.CONCRETE:
-                claimed = await self._with_its_leases(claimed)
         except NotAdmitted as refused:
             await self._refused(refused)
             return None
         return self._began(claimed)
-
-    async def _with_its_leases(self, claimed: Claimed) -> Claimed:
-        """Health keeps a concrete profile from nothing; the leases that its armed retry holds are its own (R-CIR-5, R-CIR-8)."""
-        keys, now = claimed.record.resource_keys, self._engine.clock.now()
-        health = await in_thread(self._engine.store.circuit_view, keys)
-        held = frozenset(key for key, circuit in health.items() if circuit.is_held_by(claimed.lease.token, now))
-        return replace(claimed, lease=replace(claimed.lease, held=held))
 
     async def _refused(self, refused: NotAdmitted) -> None:
         """Wait on, for what refused now and nothing else: what is free already would wake the route again and again."""
@@ -350,7 +342,16 @@ class Chooser:
             admit=admit,
             decision=decision,
         )
-        return replace(claim, lease=replace(claim.lease, held=frozenset(k.key for k in committed.leased)))
+        held = frozenset(key.key for key in committed.leased)
+        if transition.after.context is Context.INTERACTIVE and transition.after.decision is not None:
+            held = await self._armed(claim)
+        return replace(claim, lease=replace(claim.lease, held=held))
+
+    async def _armed(self, claim: Claimed) -> frozenset[str]:
+        """Health keeps a concrete profile from nothing; the leases that its armed retry holds are its own (R-CIR-5, R-CIR-8)."""
+        health = await in_thread(self._engine.store.circuit_view, claim.record.resource_keys)
+        now = self._engine.clock.now()
+        return frozenset(key for key, circuit in health.items() if circuit.is_held_by(claim.lease.token, now))
 
     def _began(self, claimed: Claimed) -> Claimed:
         record = claimed.record

@@ -84,9 +84,9 @@ def decision_of(inputs: SelectionInputs, selection: Selection) -> DecisionRecord
 
 
 def is_unchanged(last: AttemptRecord | None, prepared: Prepared) -> bool:
-    """Whether a profile would be launched just as it was for its last attempt."""
-    profile, model_id = prepared.profile, prepared.identity.model_id
-    return last is None or (last.profile_version, last.model_id) == (profile.version, model_id)
+    """Whether a profile would be launched as it was for its last attempt: the same version, model and account."""
+    now = (prepared.profile.version, prepared.identity.model_id, prepared.keys)
+    return last is None or now == (last.profile_version, last.model_id, last.resource_keys)
 
 
 def problem_of(route: Route, inputs: SelectionInputs) -> dict[str, JsonValue]:

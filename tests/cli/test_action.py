@@ -66,6 +66,9 @@ def test_a_concrete_profile_has_actions_of_its_own(world: World, here: Callable[
     assert 79 == ran.code
     assert ["resume", "start_fresh", "cancel_wait", "stop"] == ran.document["session"]["actions"]
     assert f"kandev-routing action {session} {action} --generation 1" in here("sessions", "show", session).out
+    why = here("sessions", "show", session, "--why").out
+    for line in ("policy +a concrete profile's: .*its person's", "used +0 retries of 5", "again +the same answer"):
+        assert re.search(f"^ *{line}$", why, re.MULTILINE), why
     assert 0 == here("circuits", "retry", "--profile", "sol").code
     assert 0 == here("worker", "--until-idle", "--poll", "0.05", "-q").code
     assert re.search("^news +what failed may work again", here("sessions", "show", session).out, re.MULTILINE)

@@ -253,6 +253,7 @@ class PlayedDownstream:
     """One agent for one attempt: the conductor's port."""
 
     stage: ClassVar[Stage]
+    stale_frames = 0
 
     def __init__(
         self, plan: LaunchPlan, extractor: object, *, attempt_id: str, on_spawn: Any, on_first_sign: Any, clock: Any

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from kandev_routing_sdk import Router
 from kandev_routing_sdk.errors import DynamicRoutingDisabled, StaleGeneration
 from kandev_routing_sdk.testing import FakeClock
 from kandev_routing_sdk.testing.clock import START
@@ -336,6 +337,36 @@ def test_one_request_performs_the_handoff(home: Home, action: str) -> None:
     assert after.deadline is not None
     asked = {"retry_now": ["fable", "fable", "codex"], "skip_now": ["fable", "codex"]}[action]
     assert asked == home.by(seen.session_id)
+
+
+# --- a concrete profile ---
+
+
+def test_a_concrete_profile_is_tried_again_shown_and_resumed(home: Home) -> None:
+    """GIVEN a session of Fable itself, WHEN it is overloaded, THEN the same profile is tried again at an announced moment; WHEN it then says
+    that it is signed out, THEN a person is asked, is told when that may be over, and goes on with it (R-POL-7).
+    """
+    home.agent("fable", answers().fail_overloaded(), answers().fail_auth(), answers().say("signed in"))
+    home.agent("codex", answers().say("never"))
+    seen = home.run(profile="fable")
+    assert ("retry_wait", 1, 5) == (seen.state, seen.ordinal, seen.maximum)
+
+    home.work(after_s=6)
+    shown = home.see(seen.session_id)
+    assert ("action_required", "auth_required", False) == (shown.state, shown.code, shown.may_be_back)
+    assert ("resume", "start_fresh") == shown.actions[:2]
+    home.async_with(_signed_in)
+    home.work(after_s=3600)
+    assert home.see(seen.session_id).may_be_back
+    assert {"fable": 2, "codex": 0} == home.starts()
+
+    after = home.act(shown, "resume", here=True)
+    assert ("active", "fable", 2) == (after.state, after.execution_profile_id, after.generation)
+    assert ["fable"] * 3 == home.by(seen.session_id)
+
+
+async def _signed_in(router: Router) -> list[str]:
+    return router.credentials_changed(["fable"])
 
 
 # --- the flag ---

@@ -176,15 +176,34 @@ def test_a_new_prompt_disarms_the_retry(town: Town) -> None:
     assert ["fable"] * 2 == got(town)
 
 
-def test_an_edit_of_the_profile_disarms_the_retry(town: Town) -> None:
-    """What was to be tried again is not what would be tried."""
+@pytest.mark.parametrize("what", ["version", "account"])
+def test_an_edit_of_the_profile_disarms_the_retry(town: Town, what: str) -> None:
+    """What was to be tried again is not what would be tried, whether its version says so or not."""
     _, seen = watched(town, "overloaded", "answer")
-    shelve(town, frontier=["fable", "sol"])  # another version of everything
+    if what == "account":
+        town.shelf.version -= 1
+        town.shelf.put(profiles_table({**CONCRETE, "fable": ("played", "another", "acme")}, {}))
+    else:
+        shelve(town, frontier=["fable", "sol"])
     look(town, after_s=10)
     after = see(town, seen)
     assert ("action_required", "settings_changed") == (after.state, after.reason)
     assert ("resume", "start_fresh") == after.actions[:2]
     assert (["fable"], []) == (got(town), leased(town))
+
+
+@pytest.mark.parametrize("how", ["retry_now", "prompt"])
+@pytest.mark.parametrize("here", [True, False], ids=["here", "left to a worker"])
+def test_what_a_person_asks_meanwhile_has_the_retrys_lease(town: Town, how: str, here: bool) -> None:
+    """Its answer closes the circuit as that of the retry would have (R-CIR-5)."""
+    host, seen = watched(town, "overloaded", "answer")
+    if how == "prompt":
+        ask(town, host, seen, here=here)
+    else:
+        act(town, host, seen, how, here=here)
+    look(town)
+    assert ("active", 1, "fable") == where(see(town, seen))
+    assert [CircuitState.CLOSED] == [c.state for c in town.store.circuits()]
 
 
 def test_a_retry_by_hand_is_the_next_one(town: Town) -> None:
