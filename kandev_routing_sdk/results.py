@@ -48,11 +48,13 @@ class Rejected:
     """A candidate that a selection passed over, and why (R-ENG-3)."""
 
     profile_id: str
+    """Of the candidate."""
     reason: str
     """Stable word: ``disabled``, ``missing``, ``circuit_open``, ``excluded``, ``not_launchable``, …"""
     detail: str
     """One sentence for a person."""
     until: datetime | None = None
+    """When it can be chosen again, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,19 +62,30 @@ class AttemptReport:
     """One attempt of a call."""
 
     ordinal: int
+    """1 for the first attempt, then 2, 3, …"""
     generation: int
+    """Of the route: each choice of a candidate takes the next one."""
     execution_profile_id: str
+    """The concrete profile that ran."""
     family: str
+    """Its agent family."""
     outcome: AttemptOutcome
     automatic: bool
     """Whether automatic recovery was allowed after it (R-SAFE-1)."""
     inner_retries: int
+    """How often the agent tried again by itself."""
     effects: Effects
+    """What is known to have been done: whether the prompt arrived, output, thinking, tools, and whether all of it was seen."""
     provider_id: str | None = None
+    """The upstream service that was addressed."""
     model: str | None = None
+    """The one that really answered, or the one that was asked for."""
     usage: Usage | None = None
+    """Tokens, as the agent reports them."""
     classification: Classification | None = None
+    """What a failure was."""
     decision: Decision | None = None
+    """What the policy made of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,21 +93,33 @@ class CallResult:
     """The same shape for concrete and dynamic profiles."""
 
     call_id: str
+    """``utility:…``, unique."""
     outcome: CallOutcome
+    """How it ended."""
     exit_code: int
+    """That of ``kandev-routing run``."""
     text: str
     """The answer; of a call that did not succeed, the sanitised partial output."""
     stop_reason: str | None
+    """In the agent's words."""
     logical_profile_id: str
+    """What was called."""
     execution_profile_id: str | None
+    """The concrete profile that ran last."""
     family: str | None
+    """Its agent family."""
     provider_id: str | None
+    """The upstream service that it addressed."""
     model: str | None
+    """The one that really answered."""
     usage: Usage | None
+    """Tokens of the last attempt."""
     attempts: tuple[AttemptReport, ...]
+    """All of them, in order."""
     deadline: datetime | None
     """When to try again, if that is known."""
     duration_s: float
+    """Seconds, waits included."""
     rejected: tuple[Rejected, ...] = ()
     """The last selection's rejected candidates."""
     reason: str | None = None
@@ -245,11 +270,15 @@ class Explanation:
     """The selection walk without claiming anything (R-ENG-3)."""
 
     profile_id: str
+    """What was asked about."""
     kind: ProfileKind
+    """Whether it is dynamic."""
     enabled: bool
     """False: the feature flag is off, and a dynamic profile would be refused."""
     walk: tuple[WalkEntry, ...]
+    """Each candidate in order, with its one reason."""
     chosen_profile_id: str | None
+    """Who would be taken now; None: nobody."""
     earliest: datetime | None
     """When some candidate recovers by itself, if nobody is free now."""
     policies: Mapping[str, PolicyDocument] = field(default_factory=dict)

@@ -31,20 +31,33 @@ class Classification(BaseModel):
     model_config: ClassVar[ConfigDict] = ConfigDict(frozen=True, extra="forbid")
 
     code: Code
+    """The provider-neutral cause."""
     error_class: ErrorClass
+    """What may follow from it at all."""
     confidence: Confidence
+    """How sure this is; only high confidence authorises anything once a prompt was sent."""
     scope: Scope
+    """Which resource it says something about."""
     classifier_rule: str | None
     """Id of the rule that decided; None when nothing matched."""
     catalogue_version: str
+    """Of the rules that said so."""
     provider_id: str | None = None
+    """The upstream service that failed, if known."""
     model_id: str | None = None
+    """The model that the evidence names, if it does."""
     phase: Phase
+    """Where in the attempt's life."""
     occurred_at: UtcDatetime | None = None
+    """When it was said, if that is known."""
     retry_after: timedelta | None = None
+    """Validated hint: not before so long."""
     reset_at: UtcDatetime | None = None
+    """Validated hint: not before then."""
     hint: HintProvenance | None = None
+    """Where the time came from, as written."""
     safe_excerpt: str | None = None
+    """What the provider said, sanitised, at most 4 KiB."""
     because: tuple[str, ...] = ()
     """Reasons: matched rules, conflicts, why confidence is what it is."""
 

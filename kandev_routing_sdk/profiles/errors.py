@@ -25,6 +25,8 @@ class ProfileDeclared(UsageError):
     """The profile is declared in the configuration file or brought by the host, so it is not written here (R-PRO-10)."""
 
     code = "profile_declared"
+    profile_id: str
+    origin: str
 
     def __init__(self, profile_id: str, origin: str) -> None:
         super().__init__(profile_id, origin)
@@ -57,6 +59,8 @@ class ProfileConflict(PreconditionFailed):
     """Somebody else wrote the profile first; nothing was changed (R-PRO-6)."""
 
     code = "profile_conflict"
+    profile_id: str
+    expected: int | None
 
     def __init__(self, profile_id: str, expected: int | None, current: Mapping[str, object] | None) -> None:
         super().__init__(profile_id, expected, current)
@@ -80,6 +84,8 @@ class ProfileInUse(PreconditionFailed):
     """Others refer to the profile that was to be deleted, disabled or made unusable for them; nothing was changed (R-PRO-8)."""
 
     code = "profile_in_use"
+    profile_id: str
+    dependents: tuple[Dependent, ...]
 
     def __init__(self, profile_id: str, dependents: Sequence[Dependent]) -> None:
         super().__init__(profile_id, tuple(dependents))
@@ -105,6 +111,8 @@ class DependentsUnknown(PreconditionFailed):
     """Who refers to the profile could not be found out, so it was not changed, not even when confirmed (R-PRO-8)."""
 
     code = "dependents_unknown"
+    profile_id: str
+    problem: str
 
     def __init__(self, profile_id: str, problem: str) -> None:
         super().__init__(profile_id, problem)

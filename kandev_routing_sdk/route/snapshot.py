@@ -19,30 +19,41 @@ class Snapshot:
 
     session_id: str
     logical_profile_id: str
+    """What the session was started with."""
     context: str
     """``interactive`` for a concrete profile, whose failures are its person's; ``dynamic`` otherwise."""
     execution_profile_id: str | None
+    """The concrete profile that runs, or ran last."""
     state: str
+    """Where the route stands (R-ENG-1)."""
     reason: str
+    """Why it is there; an enum's value, never a sentence."""
     generation: int
     """What an action has to name (``expected_generation``)."""
     revision: int
+    """Moves with every step."""
     turn_running: bool
+    """Whether an agent is at work."""
     error_class: ErrorClass | None
+    """Of the last failure."""
     code: str | None
+    """Of the last failure."""
     safe_excerpt: str | None
     """What the provider said, sanitised."""
     ordinal: int | None
     """Of the retry that is waited for."""
     maximum: int | None
+    """Retries in all."""
     deadline: datetime | None
     """When the route goes on by itself."""
     pending_outcome: str | None
     """What follows if the next try fails as well: ``skip`` or ``stop``."""
     potentially_effectful: bool
+    """Work may have been done that nobody saw the end of (R-SAFE-4)."""
     has_prompt: bool
     """Whether a message of the user is still to be answered."""
     actions: tuple[str, ...]
+    """What a person can do now."""
     may_be_back: bool = False
     """A concrete profile's: what failed may work again. Nothing is tried unasked (R-POL-7)."""
     candidates: tuple[Mapping[str, JsonValue], ...] = ()

@@ -56,12 +56,15 @@ class WorkerReport:
     """What a worker did."""
 
     claimed: int = 0
+    """Sessions that it took."""
     settled: int = 0
     """Sessions that came to rest here."""
     given_up: int = 0
     """Sessions that somebody else moved on, or that an error left to others."""
     probes: int = 0
+    """Circuits that it asked."""
     interrupted_calls: int = 0
+    """Utility calls whose process died."""
 
 
 class Worker:

@@ -32,9 +32,13 @@ class Settings:
     """What a router opens with. Also a :class:`~kandev_routing_sdk.ports.ProfileSource`."""
 
     store_url: str
+    """``sqlite:///…`` or ``postgresql+psycopg://…``."""
     dynamic_agent_routing: bool = False
+    """The feature flag (R-RES-4)."""
     profiles: Mapping[str, Profile] = field(default_factory=dict)
+    """Those of the file, by id."""
     config_path: Path | None = None
+    """The file; None: there is none."""
     provenance: Mapping[str, str] = field(default_factory=dict)
     """Setting name → where its value came from."""
 
