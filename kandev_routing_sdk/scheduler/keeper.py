@@ -11,7 +11,7 @@ import anyio
 from kandev_routing_sdk.conductor import Engine, in_thread, survey
 from kandev_routing_sdk.errors import PreconditionFailed, StoreError
 from kandev_routing_sdk.process import marked_attempts, reap_group
-from kandev_routing_sdk.profiles import DynamicProfile
+from kandev_routing_sdk.profiles import Candidate, DynamicProfile, Profile
 from kandev_routing_sdk.records import AttemptQuery
 from kandev_routing_sdk.route.model import Route, State
 from kandev_routing_sdk.route.select import CandidateView
@@ -37,7 +37,7 @@ class Keeper:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._seen: _Views | None = None
-        """How the candidates of each dynamic profile looked when the sessions were last gone through."""
+        """How each profile, or its candidates, looked when the sessions were last gone through."""
         self._passes = 0
         self._off = False
         """The flag is off, and all sessions were told."""
@@ -81,10 +81,13 @@ class Keeper:
         return moved
 
     def _look(self) -> _Views:
-        """Resolve the candidates of every dynamic profile (blocking: adapters read files)."""
+        """Resolve every profile, a dynamic one's candidates (blocking: adapters read files)."""
         engine, here = self._engine, Path.cwd()
-        dynamic = [p for p in engine.profiles.all().values() if isinstance(p, DynamicProfile)]
-        return {p.id: survey(engine, p.candidates, here).views for p in dynamic}
+
+        def candidates(profile: Profile) -> tuple[Candidate, ...]:
+            return profile.candidates if isinstance(profile, DynamicProfile) else (Candidate(profile_id=profile.id),)
+
+        return {p.id: survey(engine, candidates(p), here).views for p in engine.profiles.all().values()}
 
     def _changed(self, seen: _Views) -> frozenset[str] | None:
         """Return the profiles whose candidates are not what they were; None: any may be, for nothing is known yet."""

@@ -38,8 +38,8 @@ def work_of(engine: Engine, route: Route) -> Work:
     """Resolve the session's profile as it is now; one that may not be used any more has no candidates (R-RES-3)."""
     try:
         found = resolve(engine.profiles, route.logical_profile_id, dynamic_enabled=True, scope=engine.host_scope)
-    except (ProfileNotFound, ProfileUnusable):
-        return _nobody(route, _problem(engine, route.logical_profile_id))
+    except (ProfileNotFound, ProfileUnusable) as refused:
+        return _nobody(route, _problem(engine, route.logical_profile_id, refused))
     if route.context is Context.INTERACTIVE and found.kind is not ProfileKind.CONCRETE:
         sentence = f"profile {route.logical_profile_id!r} is a dynamic one now; start another session to use it"
         return _nobody(route, ("incompatible", sentence))
@@ -51,8 +51,12 @@ def _nobody(route: Route, problem: tuple[str, str]) -> Work:
     return Work(route.logical_profile_id, route.profile_version, kind, (), _folder(route), problem)
 
 
-def _problem(engine: Engine, profile_id: str) -> tuple[str, str]:
-    profile = engine.profiles.get(profile_id)
+def _problem(engine: Engine, profile_id: str, refused: RoutingError) -> tuple[str, str]:
+    """Return the word and the sentence for a profile that was refused just now."""
+    try:
+        profile = engine.profiles.get(profile_id)
+    except ProfileUnusable:
+        return "not_launchable", str(refused)
     if profile is None:
         return "missing", f"profile {profile_id!r} does not exist any more"
     if not profile.enabled:

@@ -7,11 +7,27 @@ from typing import Any
 import pytest
 
 from kandev_routing_sdk.errors import TurnInProgress
+from kandev_routing_sdk.profile_store import LayeredProfiles, Profiles
+from kandev_routing_sdk.profiles import ProfileInUse
 from kandev_routing_sdk.route.snapshot import Snapshot
 from kandev_routing_sdk.types import AttemptOutcome
 from tests.sessions._home import retries, waits
 from tests.sessions._played import Agent, profiles_table
-from tests.sessions._scenes import CONCRETE, act, ask, begin, got, look, rested, rows, see, shelve, where
+from tests.sessions._scenes import (
+    CONCRETE,
+    act,
+    ask,
+    begin,
+    got,
+    look,
+    process_with,
+    rested,
+    rows,
+    see,
+    shelve,
+    stored,
+    where,
+)
 from tests.sessions._town import Process, Town
 
 POLICY = retries(2)
@@ -225,3 +241,38 @@ def test_a_wait_of_a_profile_that_is_gone_fails_closed(town: Town, how: str, act
         [(c["profile_id"], c["reason"]) for c in after.candidates],
     )
     assert ["fable"] == got(town)
+
+
+# --- profiles in the store ---
+
+
+def test_edits_of_stored_profiles_count_for_sessions_that_run_and_wait(town: Town) -> None:
+    """What one process writes counts at the next decision of another; who deletes what is used confirms it (R-PRO-6, R-PRO-8, R-ENG-4)."""
+    town.shelf.put({})
+    host = process_with(town, profiles=LayeredProfiles(town.shelf, town.store))
+    kept = Profiles(host.engine, town.shelf, "the shelf")
+    for name in ("fable", "sol"):
+        kept.create({"id": name, "family": "played"})
+    listed = [{"profile_id": "fable"}, {"profile_id": "sol"}]
+    entry = kept.create({"id": "frontier", "kind": "dynamic", "candidates": listed})
+    town.stage.plays["fable"] = ["slow:answer"]
+    seen = begin(town, host)
+    town.look(host)
+    (agent,) = town.stage.live(seen.session_id)
+
+    kept.update({**entry.document(), "candidates": listed[1:]}, expected_version=entry.version)
+    town.beat(host)
+    assert "reroute_pending" == see(town, seen).state
+    ends(town, agent)
+    assert ("active", 2, "sol") == where(see(town, seen))
+    assert 2 == stored(town, seen).profile_version
+
+    with pytest.raises(ProfileInUse):
+        kept.delete("frontier")
+    kept.delete("frontier", confirm=True)
+    ask(town, host, seen, here=True)
+    after = see(town, seen)
+    assert ("action_required", [("frontier", "missing")]) == (
+        after.state,
+        [(c["profile_id"], c["reason"]) for c in after.candidates],
+    )

@@ -12,6 +12,7 @@ from kandev_routing_sdk.events import EventRecord
 from kandev_routing_sdk.policy import INTERACTIVE_SECONDS, Context
 from kandev_routing_sdk.policy.pace import JITTER
 from kandev_routing_sdk.route.snapshot import Snapshot
+from kandev_routing_sdk.scheduler.keeper import Keeper
 from kandev_routing_sdk.types import AttemptOutcome, CircuitState
 from tests.sessions._played import profiles_table
 from tests.sessions._scenes import (
@@ -370,6 +371,23 @@ def test_a_profile_that_may_not_be_used_fails_closed(town: Town, how: str, word:
     resumed = act(town, host, stuck, "resume", here=True)
     assert ("active", "fable") == (resumed.state, resumed.execution_profile_id)
     assert all_the_same(town, host, seen)
+
+
+def test_a_profile_that_can_be_used_again_is_told_by_a_worker_that_stands_by(town: Town) -> None:
+    """At its next look at the settings; and once."""
+    host, seen = watched(town, "answer")
+    concrete_without(town, fable={"enabled": False})
+    ask(town, host, seen, here=True)
+    keeper = Keeper(host.engine)
+    assert not town.do(host, keeper.catch_up())
+    shelve(town, frontier=["sol"])
+    assert town.do(host, keeper.catch_up())
+    assert see(town, seen).may_be_back
+    concrete_without(town, fable={"enabled": False})
+    town.do(host, keeper.catch_up())
+    shelve(town, frontier=["sol"])
+    assert not town.do(host, keeper.catch_up())
+    assert [None, True] == [event.params.get("may_be_back") for event in told(town, seen)]
 
 
 def test_a_disabled_profile_keeps_its_running_turn(town: Town) -> None:
