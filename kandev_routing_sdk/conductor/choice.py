@@ -96,7 +96,7 @@ class Chooser:
         return work, survey_of(self._engine, work, self._native())
 
     def _native(self) -> NativeSession | None:
-        return native_of(self._ledger.route, self._ledger.family)
+        return native_of(self._ledger.route, self._ledger.attempts, self._engine.executor_namespace)
 
     async def _inputs(self, work: Work, found: Field, round_: Round) -> SelectionInputs:
         # A concrete profile is what was asked for: health does not keep it from its try (R-CIR-8). A call of one ends with its

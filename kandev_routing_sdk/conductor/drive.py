@@ -129,7 +129,7 @@ class Drive:
     async def adopt(self, route: Route, *, woken: bool = False) -> None:
         """Go on with a stored session. ``woken``: what it waits for may be over."""
         attempts = await in_thread(self._engine.store.attempts, route.session_id, newest=ATTEMPT_CAP)
-        self._ledger.adopt(route, attempts[-1] if attempts else None)
+        self._ledger.adopt(route, attempts)
         self._woken = woken
         self._recovery.remember(attempts)
         self.reports[:] = [

@@ -7,7 +7,7 @@ literals and secrets. No family ever sees another one's variables.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -25,6 +25,7 @@ from kandev_routing_sdk.errors import ProfileUnusable, RoutingError, SecretUnava
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.profiles import ConcreteProfile, SecretRef
 from kandev_routing_sdk.spec.adapter import AgentAdapter, LaunchPlan, LaunchRequest
+from kandev_routing_sdk.types import Transport
 
 NEUTRAL_VARIABLES: Final = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "LC_*", "TZ", "TERM", "COLORTERM", "NO_COLOR", "TMPDIR", "TMP",
@@ -113,7 +114,7 @@ def _prepare(
         full_environ={**engine.environ, **literals, **secrets},
     )
     try:
-        plan: object = adapter.plan(request)
+        plan = _plan(adapter, request, native)
     except ValidationError:
         # a descriptor refused by its validator: pydantic's text would be about the adapter's code, not about the user's profile
         detail = f"the {profile.family} adapter could not describe the credential of profile {profile.id!r}"
@@ -132,6 +133,18 @@ def _prepare(
     known = known_secrets(profile, plan.environ, literals, (*secrets.values(), *plan.secrets))
     token = request.resume_session_id if plan.resumed else None
     return Prepared(profile, adapter, plan, identity, consulted_keys(identity), Sanitiser(known), token)
+
+
+def _plan(adapter: AgentAdapter, request: LaunchRequest, native: NativeSession | None) -> object:
+    plan: object = adapter.plan(request)
+    if not isinstance(plan, LaunchPlan) or not plan.resumed:
+        return plan
+    if request.resume_session_id is None:
+        return replace(plan, resumed=False)  # there was nothing to go on with
+    if plan.transport is Transport.HEADLESS and native is not None and not native.answered:
+        # it opens its session with its prompt: one that it does not find would fail the turn, and nothing is lost in this one
+        return adapter.plan(replace(request, resume_session_id=None))
+    return plan
 
 
 def _resolved(engine: Engine, profile: ConcreteProfile) -> dict[str, str]:

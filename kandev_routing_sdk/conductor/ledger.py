@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -46,7 +46,7 @@ class Ledger:
         self._tell = tell
         self._route: Route | None = None
         self._attempts = 0
-        self._family: str | None = None
+        self._past: dict[str, AttemptRecord] = {}
         self._committing = False
         self._beat = anyio.Event()
 
@@ -67,14 +67,14 @@ class Ledger:
         return self._attempts + 1
 
     @property
-    def family(self) -> str | None:
-        """Which agent the session's last attempt ran."""
-        return self._family
+    def attempts(self) -> tuple[AttemptRecord, ...]:
+        """The newest attempts as they were last committed, in order."""
+        return tuple(self._past.values())
 
-    def adopt(self, route: Route, last: AttemptRecord | None) -> None:
-        """Go on with a stored route, whose last attempt this is."""
-        self._route, self._attempts = route, 0 if last is None else last.ordinal
-        self._family = None if last is None else last.family
+    def adopt(self, route: Route, attempts: Sequence[AttemptRecord]) -> None:
+        """Go on with a stored route, whose newest attempts these are."""
+        self._route, self._attempts = route, attempts[-1].ordinal if attempts else 0
+        self._past = {attempt.attempt_id: attempt for attempt in attempts}
 
     async def last_attempt(self) -> AttemptRecord | None:
         """Return the session's newest attempt as it is stored; none before it can be unsettled."""
@@ -166,7 +166,9 @@ class Ledger:
             self._committing = False
         if new_attempt is not None:
             self._attempts += 1
-            self._family = new_attempt.family
+        for attempt in (update_attempt, new_attempt):
+            if attempt is not None:
+                self._past[attempt.attempt_id] = attempt
         self._tell_changes(committed.transitions)
         return committed
 

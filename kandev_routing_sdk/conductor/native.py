@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from kandev_routing_sdk.profiles import ConcreteProfile
+from kandev_routing_sdk.records import AttemptRecord
 from kandev_routing_sdk.route.model import Route
-from kandev_routing_sdk.types import Code
+from kandev_routing_sdk.types import AttemptOutcome, Code
 
 _SPOILT: Final = frozenset({Code.RESUME_CORRUPTED, Code.CONTEXT_EXHAUSTED})
 """After these the native session itself is what is wrong: going on with it would fail again."""
@@ -21,19 +23,31 @@ class NativeSession:
     profile_id: str
     family: str
     """Of the agent that made it: a profile that was given another one since is another agent."""
+    answered: bool = True
+    """Whether an agent answered in it; one that did not may have kept nothing."""
 
     def for_profile(self, profile: ConcreteProfile) -> str | None:
         """Return the id for its owner, and nothing for anybody else. The only place where a token is handed over."""
         return self.session_id if (profile.id, profile.family) == (self.profile_id, self.family) else None
 
 
-def native_of(route: Route, family: str | None) -> NativeSession | None:
-    """Return the native session that ``route`` may be gone on with; ``family``: of the agent that its last attempt ran.
+def native_of(route: Route, attempts: Sequence[AttemptRecord], namespace: str) -> NativeSession | None:
+    """Return the native session that ``route`` may be gone on with.
 
-    A call has none: its only prompt is sent again where provably nothing happened, and then to a new agent.
+    A call has none: its only prompt is sent again where provably nothing happened, and then to a new agent. Nor has a session whose
+    agent ran on another machine: it was kept there.
+
+    Args:
+        route: as it was last committed.
+        attempts: its newest ones, in order.
+        namespace: this machine's.
     """
-    if route.kind != "session" or route.native_session_id is None or route.native_profile_id is None or family is None:
+    if route.kind != "session" or route.native_session_id is None or route.native_profile_id is None or not attempts:
+        return None
+    last = attempts[-1]
+    if last.owner_id is not None and not last.owner_id.startswith(f"{namespace}/"):
         return None
     if route.classification is not None and route.classification.code in _SPOILT:
         return None
-    return NativeSession(route.native_session_id, route.native_profile_id, family)
+    answered = any(a.generation == route.generation and a.outcome is AttemptOutcome.SUCCESS for a in attempts)
+    return NativeSession(route.native_session_id, route.native_profile_id, last.family, answered)

@@ -27,7 +27,7 @@ def kept(monkeypatch: pytest.MonkeyPatch, renew: Callable[..., bool]) -> tuple[f
     monkeypatch.setattr(module, "OWNER_LEASE_S", LEASE_S)
     engine: Any = SimpleNamespace(clock=FakeClock(), store=SimpleNamespace(renew=renew))
     ledger = Ledger(engine, lambda _: None, "here/owner:1")
-    ledger.adopt(a_route(State.ACTIVE, turn_running=True), None)
+    ledger.adopt(a_route(State.ACTIVE, turn_running=True), ())
 
     async def main() -> tuple[float, Exception]:
         began = time.monotonic()

@@ -1,4 +1,4 @@
-"""What a session's agent offers, replaced as a whole by each generation (R-CON-7), and whom a turn is attributed to (R-CON-5)."""
+"""What a session's agent offers and asks for, per generation (R-CON-7), and whom a turn is attributed to (R-CON-5)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from kandev_routing_sdk import PermissionRequest
 from kandev_routing_sdk.conductor.voice import Voice
 from kandev_routing_sdk.events import EventKind
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
@@ -146,3 +147,29 @@ def test_a_turn_stays_attributed_to_whoever_ran_it(acp_home: Home) -> None:
         params["model_id"],
         params["provider_id"],
     )
+
+
+def test_a_host_answers_what_its_sessions_agents_ask_leave_for(acp_home: Home) -> None:
+    """And is told for which session, generation and profile; without it the profile's default answers."""
+    home = acp_home
+    asks = answers().tool(line="ran", ask=True).say("done")
+    agent = home.agent("fable", asks, asks, options=QUIET, permissions={"default": "reject"})
+    asked: list[PermissionRequest] = []
+
+    async def decide(request: PermissionRequest) -> str | None:
+        asked.append(request)
+        return "yes"
+
+    begun = home.begin()
+    home.async_with(lambda router: router.run_worker(until_idle=True, poll_s=0.01), permissions=decide)
+    home.say(begun.session_id)
+    home.work()
+
+    assert ["ran"] == agent.effects, "the second time nobody but the profile was there"
+    (request,) = asked
+    assert (begun.session_id, 1, "fable") == (
+        request.asker.session_id,
+        request.asker.generation,
+        request.asker.profile_id,
+    )
+    assert home.folder == request.asker.cwd

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,13 +12,16 @@ from kandev_routing_sdk.events import EventKind, EventRecord
 from kandev_routing_sdk.profiles import ConcreteProfile
 from kandev_routing_sdk.route.continuation import OPENING
 from kandev_routing_sdk.route.model import Route
+from kandev_routing_sdk.route.snapshot import Snapshot
 from kandev_routing_sdk.testing import ScriptedAgent
 from kandev_routing_sdk.testing.clock import START
 from kandev_routing_sdk.types import AttemptOutcome
 from tests.routes._world import answers
-from tests.sessions._home import Home, retries
-from tests.sessions._scenes import ask, rested, see, stored
+from tests.sessions._home import Home, retries, waits
+from tests.sessions._played import PlayedAdapter
+from tests.sessions._scenes import ask, got, look, rested, see, shelve, stored
 from tests.sessions._town import Town
+from tests.store._values import attempt as attempt_row
 
 
 @pytest.fixture
@@ -46,6 +50,10 @@ def noted(agent: ScriptedAgent) -> list[bool]:
 
 def events(home: Home, session_id: str, kind: EventKind) -> list[EventRecord]:
     return [event for event in home.store.events(session_id=session_id) if event.kind is kind]
+
+
+def events_of(town: Town, seen: Snapshot) -> list[EventRecord]:
+    return town.store.events(session_id=seen.session_id)
 
 
 def resumed(home: Home, session_id: str) -> list[Any]:
@@ -186,15 +194,66 @@ def test_a_token_is_handed_to_its_owner_only(profile_id: str, family: str, given
     assert given == NativeSession("n-1", "fable", "claude").for_profile(profile)
 
 
-def test_a_call_has_no_session_to_go_on_with() -> None:
-    route = Route(
-        session_id="s",
-        logical_profile_id="fable",
-        native_session_id="n-1",
-        native_profile_id="fable",
-        created_at=START,
-        updated_at=START,
-    )
-    assert NativeSession("n-1", "fable", "claude") == native_of(route, "claude")
-    assert native_of(route, None) is None
-    assert native_of(route.model_copy(update={"kind": "utility"}), "claude") is None
+def a_route(**fields: Any) -> Route:
+    native = {"native_session_id": "n-1", "native_profile_id": "fable"}
+    times = {"created_at": START, "updated_at": START}
+    return Route(**{"session_id": "s", "logical_profile_id": "fable", "generation": 2, **native, **times, **fields})
+
+
+@pytest.mark.parametrize(
+    ("route", "attempt", "found"),
+    [
+        ({}, {}, True),
+        ({"kind": "utility"}, {}, False),
+        ({"native_session_id": None}, {}, False),
+        ({}, {"owner_id": "there/owner:1"}, False),
+        ({}, {"owner_id": None}, True),
+    ],
+    ids=["a session", "a call", "none known", "of another machine", "of nobody any more"],
+)
+def test_which_session_is_gone_on_with(route: dict[str, Any], attempt: dict[str, Any], found: bool) -> None:
+    """What an agent kept, it kept on its machine."""
+    row = replace(attempt_row(), family="claude", generation=2, **{"owner_id": "here/owner:1", **attempt})
+    native = native_of(a_route(**route), [row], "here")
+    assert (NativeSession("n-1", "fable", "claude", answered=False) if found else None) == native
+    assert native_of(a_route(**route), [], "here") is None
+
+
+def test_a_session_counts_as_answered_by_its_own_generation() -> None:
+    """Another generation's agent answered in another session."""
+    row = replace(attempt_row(), family="claude", owner_id=None, outcome=AttemptOutcome.SUCCESS)
+    found = [native_of(a_route(generation=g), [replace(row, generation=2)], "here") for g in (2, 3)]
+    assert [True, False] == [native is not None and native.answered for native in found]
+
+
+def test_a_headless_agent_goes_on_only_with_a_session_that_it_answered_in(town: Town) -> None:
+    """One that failed before its first answer may have kept nothing, and could not say so before it has the prompt (R-SAFE-3)."""
+    shelve(town, frontier=[{"profile": "fable", "policy": retries(3)}])
+    town.stage.plays["fable"] = ["overloaded", "answer", "overloaded", "answer"]
+    host = town.process()
+    seen = rested(town, host)
+    look(town, after_s=10)
+    ask(town, host, seen)
+    town.look(host)
+    look(town, after_s=10)
+    resumes = [event.params["resumed"] for event in events_of(town, seen) if event.kind is EventKind.ROUTE_CHANGED]
+    assert (["fable"] * 4, [False, False, True, True]) == (got(town), resumes)
+
+
+def test_a_guarantee_holds_for_the_very_session_only(town: Town, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After output the same session is gone on with by itself where the adapter promises it, and no other (R-SAFE-2)."""
+    monkeypatch.setattr(PlayedAdapter, "resume_guarantee", True)
+    shelve(town, frontier=[{"profile": "fable", "policy": waits(3600)}])
+    town.stage.plays["fable"] = ["answer", "text_then_quota", "answer"]
+    host = town.process()
+    seen = rested(town, host)
+    ask(town, host, seen)
+    town.look(host)
+    assert "waiting_for_reset" == see(town, seen).state
+    plan = PlayedAdapter.plan
+    monkeypatch.setattr(PlayedAdapter, "plan", lambda self, request: replace(plan(self, request), resumed=False))
+
+    look(town, after_s=1000)
+
+    assert ("action_required", "unsafe_effects") == (see(town, seen).state, see(town, seen).reason)
+    assert ["fable", "fable"] == got(town)
