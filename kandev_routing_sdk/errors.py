@@ -101,7 +101,7 @@ class ProfileNotFound(UsageError):
 
     def __str__(self) -> str:
         names = ", ".join(self.known) or "none"
-        return f"no profile {self.profile_id!r}; profiles in the configuration: {names}"
+        return f"no profile {self.profile_id!r}; profiles there are: {names}"
 
 
 class InputDataError(RoutingError):

@@ -17,6 +17,7 @@ from kandev_routing_sdk.cli import (
     explain,
     guard,
     init,
+    profiles,
     replay,
     run,
     sessions,
@@ -79,6 +80,7 @@ app.command(epilog=replay.EPILOGUE)(replay.replay)
 app.add_typer(sessions.app, name="sessions")
 app.command(epilog=action.EPILOGUE)(action.action)
 app.command(epilog=worker.EPILOGUE)(worker.worker)
+app.add_typer(profiles.app, name="profiles")
 app.add_typer(circuits.app, name="circuits")
 app.add_typer(calls.app, name="calls")
 app.add_typer(db.app, name="db")

@@ -152,10 +152,12 @@ def _retry_profiles(options: Globals, profiles: list[str], *, as_json: bool) -> 
     """A login or a setting was changed (R-CIR-7)."""
     from kandev_routing_sdk.profiles import DynamicProfile
 
-    settings, concrete = options.settings(), list[str]()
-    for profile in map(settings.profile, profiles):
-        concrete += [c.profile_id for c in profile.candidates] if isinstance(profile, DynamicProfile) else [profile.id]
+    concrete = list[str]()
     with options.router() as router:
+        for profile in [router.profiles.get(profile_id).profile for profile_id in profiles]:
+            concrete += (
+                [c.profile_id for c in profile.candidates] if isinstance(profile, DynamicProfile) else [profile.id]
+            )
         keys = router.credentials_changed(concrete)
         found = [circuit for circuit in router.circuits() if circuit.key.key in keys]
     if as_json:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeAlias
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO, TypeAlias
 import typer
 
 if TYPE_CHECKING:
+    from kandev_routing_sdk.profiles import Profile as ProfileValue
     from kandev_routing_sdk.router import Router
     from kandev_routing_sdk.settings import Settings
 
@@ -50,14 +52,38 @@ def examples(*lines: str) -> str:
 
 
 def complete_profile(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Offer the profiles of the configuration; nothing when there is none that can be read."""
+    """Offer the profiles of configuration and store; nothing when there is none that can be read."""
     from kandev_routing_sdk.errors import RoutingError
 
     try:
-        profiles = globals_of(context).settings().profiles
+        settings = globals_of(context).settings(required=False)
     except RoutingError:
         return []
+    profiles = _all_profiles(settings) or settings.profiles
     return [(i, f"{p.name} ({p.kind})") for i, p in profiles.items() if i.startswith(incomplete)]
+
+
+def check_profile(settings: Settings, profile_id: str) -> None:
+    """Raise :class:`~kandev_routing_sdk.errors.ProfileNotFound` before a prompt is waited for."""
+    from kandev_routing_sdk.errors import ProfileNotFound
+
+    if profile_id not in settings.profiles:
+        known = _all_profiles(settings)
+        if known is not None and profile_id not in known:
+            raise ProfileNotFound(profile_id, sorted(known))
+
+
+def _all_profiles(settings: Settings) -> Mapping[str, ProfileValue] | None:
+    """Return those of configuration and store; None when the store cannot be read, which is for whoever opens it to say."""
+    from kandev_routing_sdk.errors import StoreError
+    from kandev_routing_sdk.profile_store import LayeredProfiles
+    from kandev_routing_sdk.store import open_store
+
+    try:
+        with open_store(settings.store_url, read_only=True) as store:
+            return LayeredProfiles(settings, store).all()
+    except StoreError:
+        return None
 
 
 def complete_session(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:

@@ -218,22 +218,20 @@ def _unwritable(url: str) -> str | None:
 
 
 def _profiles(options: Globals, settings: Settings) -> Iterator[Finding]:
-    if not settings.profiles:
-        if settings.config_path is not None:
-            yield Finding(
-                "profile",
-                "the configuration has no profile; add one, or let kandev-routing init --force write it anew",
-                _NOBODY,
-            )
-        return
     try:
-        with options.router(read_only=True) as router:
-            walks = {profile_id: _walk(router.explain, profile_id) for profile_id in settings.profiles}
+        with options.router(read_only=True, required=False) as router:
+            walks = {entry.id: _walk(router.explain, entry.id) for entry in router.profiles.list()}
     except RoutingError as problem:
         if problem.exit_code != _STORE:  # that one is told already
             what = "rules" if isinstance(problem, CatalogueError) else "profile"
             yield Finding(what, str(problem), problem.exit_code if problem.exit_code in _WORST_FIRST else _CONFIG)
         return
+    if not walks and settings.config_path is not None:
+        yield Finding(
+            "profile",
+            "neither the configuration nor the store has a profile; add one, or let kandev-routing init --force write it anew",
+            _NOBODY,
+        )
     usable = any(ok for ok, _ in walks.values())
     for profile_id, (ok, text) in walks.items():
         yield Finding(

@@ -15,6 +15,7 @@ from kandev_routing_sdk.cli.common import (
     PromptFile,
     Quiet,
     WorkFolder,
+    check_profile,
     examples,
     globals_of,
     read_prompt,
@@ -62,7 +63,7 @@ def run(
         show(options, profile, cwd, as_json=as_json, with_argv=True)
         return
     settings = options.settings()  # a configuration that cannot be used is told before standard input is waited for
-    settings.profile(profile)
+    check_profile(settings, profile)
     text = read_prompt(prompt, prompt_file)
     raise typer.Exit(_run(settings, profile, text, cwd, timeout, as_json=as_json, quiet=quiet))
 

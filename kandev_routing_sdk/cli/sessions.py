@@ -17,6 +17,7 @@ from kandev_routing_sdk.cli.common import (
     Quiet,
     SessionId,
     WorkFolder,
+    check_profile,
     examples,
     globals_of,
     read_prompt,
@@ -246,7 +247,7 @@ def start(
     A worker goes on with it; with --here, this process does until it rests.
     """
     settings = globals_of(context).settings()
-    settings.profile(profile)
+    check_profile(settings, profile)
     text = read_prompt(prompt, prompt_file)
     from kandev_routing_sdk.cli.moving import Form, move
     from kandev_routing_sdk.settings import working_directory

@@ -483,7 +483,7 @@ WRONG = {
         "--state: there is no state 'wating'; states are selecting,",
     ),
     "limit": (["sessions", "list", "--limit", "0"], 2, "--limit"),
-    "profile": (["sessions", "start", "fronteer", "hi"], 2, "no profile 'fronteer'; profiles in the configuration: "),
+    "profile": (["sessions", "start", "fronteer", "hi"], 2, "no profile 'fronteer'; profiles there are: "),
     "empty": (["sessions", "start", "fable", " "], 2, "the prompt is empty"),
     "twice": (["sessions", "start", "fable", "hi", "--prompt-file", "x"], 2, "given twice"),
     "words": (["sessions", "start", "fable", "fix", "it"], 2, "put it in quotes"),

@@ -65,7 +65,7 @@ def test_every_problem_of_a_configuration_is_named(world: World, here: Callable[
 
 
 USAGE = {
-    "unknown profile": (["run", "fronteer", "hi"], "profiles in the configuration: frontier, sol"),
+    "unknown profile": (["run", "fronteer", "hi"], "profiles there are: frontier, sol"),
     "no prompt twice": (["run", "frontier", "hi", "--prompt-file", "x"], "given twice"),
     "empty prompt": (["run", "frontier", "  "], "the prompt is empty"),
     "no profile": (["run"], "Missing argument 'PROFILE'; see kandev-routing run --help"),
