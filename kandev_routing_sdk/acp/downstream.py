@@ -17,6 +17,7 @@ from kandev_routing_sdk.process.child import Child
 from kandev_routing_sdk.process.driver import AgentDriver
 from kandev_routing_sdk.process.endings import launch_failed, note_child, note_exit, settle
 from kandev_routing_sdk.process.feed import TurnFeed, call_host, violation
+from kandev_routing_sdk.process.limits import ProcessLimits
 from kandev_routing_sdk.spec.adapter import Exited
 
 
@@ -120,7 +121,7 @@ class AcpDownstream(AgentDriver):
     async def _spawn(self, wire: Wire) -> Child:
         child = await self._spawn_child(wire.on_stdout, wire.on_stderr)
         wire.attach(child)
-        self._watcher = asyncio.create_task(_close_at_end(child, wire), name="agent end")
+        self._watcher = asyncio.create_task(_close_at_end(child, wire, self._limits), name="agent end")
         return child
 
     async def _handshake(self, wire: Wire, early: EarlyTurn) -> Ready | None:
@@ -176,15 +177,23 @@ async def _close_when_hopeless(feed: TurnFeed, wire: Wire, first_sign_s: float |
     wire.close()
 
 
-async def _close_at_end(child: Child, wire: Wire) -> None:
+async def _close_at_end(child: Child, wire: Wire, limits: ProcessLimits) -> None:
     """Release whoever waits for an answer once there can be none."""
     end = asyncio.create_task(child.wait_stdout_end())
     exited = asyncio.create_task(child.wait_exited())
+    deaf = asyncio.create_task(child.wait_deaf())
     try:
-        await asyncio.wait({end, exited}, return_when=asyncio.FIRST_COMPLETED)
-        if not end.done():
+        await asyncio.wait({end, exited, deaf}, return_when=asyncio.FIRST_COMPLETED)
+        if not (end.done() or exited.done()):
+            # one that is about to exit closes its input first, and its own exit tells more
+            await asyncio.wait({end, exited}, timeout=limits.pipe_grace_s, return_when=asyncio.FIRST_COMPLETED)
+        if exited.done() and not end.done():
             await child.wait_quiet()
+        elif not end.done():
+            violation(
+                wire.feed.turn, "the agent closed its standard input before it had read all of it", "input_closed"
+            )
     finally:
-        end.cancel()
-        exited.cancel()
+        for wait in (end, exited, deaf):
+            wait.cancel()
         wire.close()

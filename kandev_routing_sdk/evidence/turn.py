@@ -6,6 +6,7 @@ adapter can forget it.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -83,7 +84,7 @@ class _Told:
     native_session_id: str | None = None
     inner_retries: int = 0
     credential_doubted: bool = False
-    text: list[str] = field(default_factory=list)
+    text: io.StringIO = field(default_factory=io.StringIO)
     text_chars: int = 0
 
 
@@ -124,7 +125,7 @@ class TurnRecord:
         if len(text) > room:
             self._ledger.incomplete()
         if room > 0:
-            self._told.text.append(text[:room])
+            self._told.text.write(text[:room])
             self._told.text_chars += min(len(text), room)
         self._emit(TextDelta(text))
 
@@ -302,7 +303,7 @@ class TurnRecord:
         return TurnReport(
             outcome=told.outcome or AttemptOutcome.FAILED,
             stop_reason=told.stop_reason,
-            text="".join(told.text),
+            text=told.text.getvalue(),
             effects=effects,
             evidence=evidence,
             usage=told.usage,

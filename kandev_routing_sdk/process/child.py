@@ -8,9 +8,12 @@ as a grandchild holds a pipe.)
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import signal
 import subprocess
+import sys
+import termios
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -85,10 +88,14 @@ class Child:
         self.interrupted_drain: bool = False
         """Whether a pipe was still open when reading stopped: something may have been said unheard."""
         self._total = 0
-        self._outbox: deque[bytes] = deque()
+        self._outbox: deque[tuple[bytes, bool]] = deque()
+        """What waits to be written, and whether it may be lost."""
         self._outbox_bytes = 0
         self._wake = asyncio.Event()
         self._close_when_written = False
+        self._written = self._due = 0
+        """How much was written to it, and up to where it has to read."""
+        self._deaf = asyncio.Event()
         self._exited = asyncio.Event()
         self._ending: asyncio.Task[ExitStatus] | None = None
         self._empty = False
@@ -99,6 +106,10 @@ class Child:
         assert popen.stdout is not None  # noqa: S101
         assert popen.stderr is not None  # noqa: S101
         self._stdin_fd: int | None = popen.stdin.fileno()
+        self._loop = asyncio.get_running_loop()
+        self._loop.add_reader(
+            self._stdin_fd, self._input_closed
+        )  # nothing to read: it is called when the other end is closed
         self._writer = asyncio.create_task(self._write(), name="agent stdin")
         self._stdout = asyncio.create_task(self._read(popen.stdout.fileno(), on_stdout), name="agent stdout")
         self._stderr = asyncio.create_task(
@@ -142,10 +153,12 @@ class Child:
         False when it can no longer be written or, ``droppable``, when the agent does not read what waits already.
         """
         if self._stdin_fd is None or self._close_when_written:
+            if not droppable:
+                self._deaf.set()
             return False
         if droppable and self._outbox_bytes + len(data) > self._limits.outbox_bytes:
             return False
-        self._outbox.append(data)
+        self._outbox.append((data, droppable))
         self._outbox_bytes += len(data)
         self._wake.set()
         return True
@@ -164,21 +177,46 @@ class Child:
                     self._wake.clear()
                     await self._wake.wait()
                     continue
-                view = memoryview(self._outbox[0])
+                data, droppable = self._outbox[0]
+                view = memoryview(data)
+                if not droppable:
+                    self._due = self._written + len(data)
                 while view:
                     try:
-                        view = view[os.write(fd, view) :]
+                        count = os.write(fd, view)
+                        view = view[count:]
+                        self._written += count
                     except BlockingIOError:
                         await anyio.wait_writable(fd)
-                self._outbox_bytes -= len(self._outbox.popleft())
+                self._outbox.popleft()
+                self._outbox_bytes -= len(data)
         except OSError:
             # the agent closed its end: what it says on the other pipes and its exit tell why
+            if not all(droppable for _, droppable in self._outbox):
+                self._deaf.set()
             self._outbox.clear()
         except asyncio.CancelledError:
             self._stdin_fd = None
             raise  # left open: an agent that reads its end goes, and nobody has looked at its tools yet
         self._stdin_fd = None
-        self._pipes[0].close()
+        self._close_input()
+
+    def _input_closed(self) -> None:
+        """The agent closed its end: what it had not read by then it never will."""
+        fd = self._pipes[0].fileno()
+        self._loop.remove_reader(fd)
+        try:
+            unread = int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, bytes(4)), sys.byteorder)
+        except OSError:  # not every system tells; the next write does
+            return
+        if self._written - unread < self._due:
+            self._deaf.set()
+
+    def _close_input(self) -> None:
+        pipe = self._pipes[0]
+        if not pipe.closed:
+            self._loop.remove_reader(pipe.fileno())
+            pipe.close()
 
     # Standard output and error ------------------------------------------------------------------------------------------
 
@@ -252,6 +290,10 @@ class Child:
         """Wait until the leader has exited (its children may live on)."""
         await self._exited.wait()
 
+    async def wait_deaf(self) -> None:
+        """Wait until the agent closed its standard input before it had read all that must not be lost."""
+        await self._deaf.wait()
+
     async def wait_stdout_end(self) -> None:
         """Wait until standard output is at its end (or reading it failed)."""
         await asyncio.wait([self._stdout])
@@ -317,6 +359,7 @@ class Child:
                 break
         if self._popen.poll() is None:
             self._popen.returncode = -signal.SIGKILL
+        self._close_input()
         for pipe in self._pipes:
             pipe.close()
 
@@ -334,6 +377,7 @@ class Child:
         returncode = self._popen.poll() if self.ended else None
         if returncode is None:
             self._popen.returncode = -signal.SIGKILL  # unkillable (uninterruptible sleep): no warning can help
+        self._close_input()
         for pipe in self._pipes:
             pipe.close()
         self._empty = empty
@@ -345,7 +389,7 @@ class Child:
             return
         self._writer.cancel()
         await self._look()
-        self._pipes[0].close()
+        self._close_input()
         # agents end their tools' sessions at SIGTERM, but not when they are killed
         signal_group(self.process_group, signal.SIGTERM)
         if not await self._exits_within(self._limits.term_grace_s):

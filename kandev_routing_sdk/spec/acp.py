@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
@@ -27,6 +29,9 @@ GOOD_STOPS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests"})
 
 _RAN: Final[Mapping[str, bool | None]] = MappingProxyType({"completed": True, "failed": False, "in_progress": None})
 """Statuses of a tool that did something; one that failed may have done half of its work."""
+_MAX_TOOLS: Final = 1000
+"""How many tools are remembered: one that is mentioned again later than that is shown again."""
+_MAX_ID: Final = 200
 _NO_KIND: Final = frozenset({"", "none", "unknown"})
 
 
@@ -38,6 +43,14 @@ def as_object(value: JsonValue | None) -> Frame:
 def as_text(value: JsonValue | None) -> str:
     """Return ``value`` if it is text, else an empty one."""
     return value if isinstance(value, str) else ""
+
+
+@dataclass(slots=True)
+class _Tool:
+    """What was shown of a tool."""
+
+    titled: bool = False
+    stands: str = ""
 
 
 class StandardAcpExtractor:
@@ -52,10 +65,8 @@ class StandardAcpExtractor:
     def __init__(self, *, credential_kinds: Collection[str] | None = None, silent_retries: bool = False) -> None:
         self.answer: Final = StreamedAnswer(silent_retries=silent_retries)
         """The text of the answer; adapters call its ``retry`` where their agent says that it tries again."""
-        self._titles: dict[str, str] = {}
-        """The tools that were shown, by id."""
-        self._stands: dict[str, str] = {}
-        """How each of them stands."""
+        self._tools: OrderedDict[str, _Tool] = OrderedDict()
+        """The tools that were shown, by id: those that were mentioned last."""
         self._credential_kinds = None if credential_kinds is None else frozenset(credential_kinds)
 
     def receive(self, event: AgentEvent, turn: TurnRecord) -> None:
@@ -231,14 +242,23 @@ class StandardAcpExtractor:
         """Show a tool once, or once more when its title is known at last."""
         turn.text(self.answer.cut())
         tool_id, title = as_text(call.get("toolCallId")), as_text(call.get("title"))
-        before = self._titles.get(tool_id)
-        if not tool_id or before is None or (title and not before):
-            self._titles[tool_id] = title
+        known = self._tools.get(tool_id[:_MAX_ID]) if tool_id else None
+        if known is None or (title and not known.titled):
+            self._known(tool_id).titled = bool(title)
             turn.tool_call(tool_id, title)
 
     def _tool(self, update: Frame, turn: TurnRecord) -> None:
         self._announce(update, turn)
         tool_id, status = as_text(update.get("toolCallId")), as_text(update.get("status"))
-        if status in _RAN and (not tool_id or self._stands.get(tool_id) != status):
-            self._stands[tool_id] = status
+        if status in _RAN and (not tool_id or self._known(tool_id).stands != status):
+            self._known(tool_id).stands = status
             turn.tool_result(tool_id, ok=_RAN[status])
+
+    def _known(self, tool_id: str) -> _Tool:
+        """Return what is known of a tool, and remember it; of a great many, the one that was mentioned first is forgotten."""
+        key = tool_id[:_MAX_ID]
+        tool = self._tools.setdefault(key, _Tool())
+        self._tools.move_to_end(key)
+        if len(self._tools) > _MAX_TOOLS:
+            self._tools.popitem(last=False)
+        return tool

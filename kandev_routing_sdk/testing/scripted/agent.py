@@ -122,7 +122,8 @@ class AcpAgent:
         return 0
 
     def _read(self) -> None:
-        for line in sys.stdin:
+        last = self._script.get("reads")
+        for number, line in enumerate(sys.stdin, 1):
             message = json.loads(line)
             if message.get("method") == "session/cancel":
                 self._script.log("cancel")
@@ -131,6 +132,9 @@ class AcpAgent:
                 self._inbox.put(message)
             else:
                 self._answers.put(message)
+            if number == last:
+                os.close(sys.stdin.fileno())
+                return
         self._inbox.put(None)
         if not self._script.get("ignore_eof"):
             sys.stdout.flush()

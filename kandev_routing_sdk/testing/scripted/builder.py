@@ -130,6 +130,14 @@ class ScriptBuilder:
         """Write one line of ``size`` bytes."""
         return self.do("long_line", bytes=size)
 
+    def raw_bytes(self, data: bytes) -> Self:
+        """Write a line of any bytes to standard output."""
+        return self.do("raw_bytes", hex=data.hex())
+
+    def close_stdout(self) -> Self:
+        """Close standard output, and live on."""
+        return self.do("close_stdout")
+
     def stderr(self, text: str, *, times: int = 1) -> Self:
         """Write lines to standard error; ``{n}`` is the line's number."""
         return self.do("stderr", text=text, times=times)
@@ -173,6 +181,8 @@ class ScriptFile:
     def set(self, **settings: Any) -> Self:  # noqa: ANN401
         """Set ``models``, ``modes``, ``options``, ``load_session``, ``resume_session``, ``ignore_eof``, ``protocol_version``,
         ``log``, ``effects``.
+
+        ``reads``: how many messages it reads before it closes its standard input, and lives on.
         """
         self._data.update(settings)
         return self

@@ -160,6 +160,16 @@ class Performer:
         for _ in range(step.get("times", 1)):
             self._voice.raw(step.get("line", "this is not a message"))
 
+    def _do_raw_bytes(self, step: Step) -> None:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(bytes.fromhex(step["hex"]) + b"\n")
+        sys.stdout.buffer.flush()
+
+    def _do_close_stdout(self, step: Step) -> None:
+        del step
+        sys.stdout.flush()
+        os.close(sys.stdout.fileno())
+
     def _do_long_line(self, step: Step) -> None:
         self._voice.raw("x" * step.get("bytes", 10_000_000))
 
