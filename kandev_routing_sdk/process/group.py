@@ -57,21 +57,23 @@ def has_proc() -> bool:
 
 def read_stat(pid: int) -> ProcessStat | None:
     """Return what is known of ``pid``; None when there is no such process."""
+    # as it is, without a path, a text and a buffer: each look reads hundreds of these, and each agent is looked for several times
     try:
-        raw = (_PROC / str(pid) / "stat").read_text("utf-8", "replace")
+        with open(f"{_PROC}/{pid}/stat", "rb", buffering=0) as file:  # noqa: PTH123  # as above
+            raw = file.read()
     except OSError:
         return None
     # the name in parentheses may hold spaces and parentheses itself
-    fields = raw.rpartition(")")[2].split()
+    fields = raw.rpartition(b")")[2].split()
     try:
-        return ProcessStat(pid, fields[0], int(fields[1]), int(fields[2]), int(fields[19]))
+        return ProcessStat(pid, fields[0].decode("ascii"), int(fields[1]), int(fields[2]), int(fields[19]))
     except (IndexError, ValueError):
         return None
 
 
 def live_processes() -> list[ProcessStat]:
     """Return every process that can act (blocking: reads ``/proc``)."""
-    stats = (read_stat(int(entry.name)) for entry in _PROC.iterdir() if entry.name.isdigit())
+    stats = (read_stat(int(name)) for name in os.listdir(_PROC) if name.isdigit())  # noqa: PTH208  # as above
     return [stat for stat in stats if stat is not None and stat.alive]
 
 
@@ -93,8 +95,8 @@ def carries(pid: int, marks: Mapping[str, str]) -> bool:
 
 
 def _environ(pid: int) -> list[bytes]:
-    with suppress(OSError):
-        return (_PROC / str(pid) / "environ").read_bytes().split(b"\0")
+    with suppress(OSError), open(f"{_PROC}/{pid}/environ", "rb", buffering=0) as file:  # noqa: PTH123  # see read_stat
+        return file.read().split(b"\0")
     return []
 
 
