@@ -401,7 +401,7 @@ async def test_what_we_do_not_offer_is_refused(tmp_path: Path, method: str) -> N
     report = await acp(agent).run()
     assert [-32601] == [e["answer"]["error"]["code"] for e in agent.log if e["event"] == "answer"]
     assert "hm" == report.text
-    assert report.effects.complete is False  # it asked for something that might have been an effect
+    assert report.effects.tool_call or not report.effects.complete  # what it asked for might have been an effect
 
 
 async def test_frames_of_another_session_authorise_nothing_and_may_be_effects(tmp_path: Path) -> None:
