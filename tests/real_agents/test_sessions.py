@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import anyio
 import pytest
@@ -34,7 +35,7 @@ def test_an_agent_goes_on_with_its_own_session(setup: Setup, agent: Agent) -> No
     environ = {**os.environ, **setup.environ}
     environ["PATH"] = os.pathsep.join([str(setup.agents.node), environ["PATH"]])
 
-    async def talk() -> tuple[list[object], list[str], list[str | None]]:
+    async def talk() -> tuple[list[Any], list[str], list[str]]:
         settings = load_settings(config=str(setup.folder / "kandev-routing.toml"), environ=environ, cwd=setup.work)
         async with Router.open(settings=settings, environ=environ) as router:
             begun = await router.sessions.start("frontier", FIRST, cwd=setup.work, here=True)
