@@ -29,7 +29,7 @@ def acp_settings(
     """Return how to talk to the agent of a profile that :func:`acp_problems` found nothing wrong with.
 
     ``mode``, ``model`` and ``options`` (its configuration options) are set when the session is open, ``mcp`` goes with it. Nobody
-    sits in front of a routed agent: what it asks leave for is rejected, as a headless agent would, unless
+    need sit in front of a routed agent: what it asks leave for is rejected, as a headless agent would, unless its host answers, or
     ``permissions.default`` is ``"allow"``.
     """
     return AcpSettings(

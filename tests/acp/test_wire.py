@@ -19,6 +19,8 @@ from kandev_routing_sdk.process.limits import DEFAULT_LIMITS
 from kandev_routing_sdk.process.lines import Line
 from kandev_routing_sdk.spec.acp import StandardAcpExtractor
 from kandev_routing_sdk.spec.adapter import LaunchPlan
+from kandev_routing_sdk.spec.client import NOBODY, Asker, HostSide, PermissionRequest
+from kandev_routing_sdk.spec.client_files import local_files
 from kandev_routing_sdk.types import Transport
 from tests.acp.test_extractor import JSON
 from tests.process._drive import PlainCleaner
@@ -42,9 +44,9 @@ MESSAGES = st.fixed_dictionaries(
 LINES = st.builds(Line, MESSAGES.map(json.dumps) | JSON.map(json.dumps) | st.text(max_size=30), st.booleans())
 
 
-async def converse(lines: list[Line]) -> tuple[Wire, TurnRecord]:
+async def converse(lines: list[Line], host: HostSide = NOBODY) -> tuple[Wire, TurnRecord]:
     turn = TurnRecord(TurnContext(family="x"), PlainCleaner(), lambda _: None)
-    wire = Wire(PLAN, TurnFeed(StandardAcpExtractor(), turn, None, DEFAULT_LIMITS), DEFAULT_LIMITS)
+    wire = Wire(PLAN, TurnFeed(StandardAcpExtractor(), turn, None, DEFAULT_LIMITS), DEFAULT_LIMITS, host)
     wire.session_id = "s"
     wire.turn_to(TurnFeed(StandardAcpExtractor(), turn, None, DEFAULT_LIMITS))
     turn.sent()
@@ -63,6 +65,24 @@ def test_whatever_comes_nothing_raises(lines: list[Line]) -> None:
     assert not wire.feed.broken.is_set()
     assert len(lines) == wire.lines
     assert turn.effects is not None
+
+
+@settings(max_examples=40)
+@given(st.lists(LINES, max_size=6))
+def test_whatever_is_asked_of_a_host_nothing_raises(lines: list[Line]) -> None:
+    """And nobody waits for it."""
+
+    async def talk() -> tuple[TurnRecord, list[asyncio.Task[Any]]]:
+        async def decide(request: PermissionRequest) -> str | None:
+            return request.options[0].option_id if request.options else None
+
+        host = HostSide(Asker("s", 1, "p", Path("/nowhere")), decide, local_files(write=True))
+        _, turn = await converse(lines, host)
+        await asyncio.sleep(0.01)
+        return turn, [task for task in asyncio.all_tasks() if task.get_name() == "client request" and not task.done()]
+
+    turn, left = asyncio.run(talk())
+    assert ([], True) == (left, turn.effects is not None)
 
 
 @given(
