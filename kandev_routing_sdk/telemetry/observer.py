@@ -78,26 +78,22 @@ class Telemetry:
 
     def interrupted(self, calls: int) -> None:
         """Utility calls were found whose process died."""
-        if self._heard:
-            for _ in range(calls):
-                self._count(
-                    [(table.CALLS, {"outcome": "interrupted"}), (table.RECONCILED, {"result": Reconciled.INTERRUPTED})]
-                )
+        self._some(table.CALLS, {"outcome": "interrupted"}, calls)
+        self._some(table.RECONCILED, {"result": Reconciled.INTERRUPTED}, calls)
 
     def reconciled(self, result: Reconciled) -> None:
         """A session was taken over from a dead owner."""
-        self._one(table.RECONCILED, {"result": result})
+        self._some(table.RECONCILED, {"result": result})
 
     def dropped(self, what: Stale, count: int = 1) -> None:
         """Something stale was dropped, so many times."""
-        for _ in range(count):
-            self._one(table.STALE, {"what": what})
+        self._some(table.STALE, {"what": what}, count)
 
     def fenced(self, by: Fence | BaseException) -> None:
         """Somebody was refused who was not first."""
         if isinstance(by, BaseException):
             by = Fence.GENERATION if isinstance(by, StaleGeneration) else Fence.REVISION
-        self._one(table.FENCED, {"fence": by})
+        self._some(table.FENCED, {"fence": by})
 
     # Spans ----------------------------------------------------------------------------------------------------------------
 
@@ -144,21 +140,21 @@ class Telemetry:
     def _heard(self) -> bool:
         return any(sink.active for sink in self._sinks)
 
-    def _one(self, metric: Metric, labels: Mapping[str, str | None]) -> None:
-        if self._heard:
-            self._count([(metric, labels)])
+    def _some(self, metric: Metric, labels: Mapping[str, str | None], count: int = 1) -> None:
+        if count > 0 and self._heard:
+            self._count([(metric, labels)], count)
 
-    def _count(self, counts: Iterable[facts.Count]) -> None:
+    def _count(self, counts: Iterable[facts.Count], times: int = 1) -> None:
         for metric, labels in counts:
             bounded = tuple((name, self._value(name, labels.get(name))) for name in metric.labels)
             for sink in self._sinks:
-                self._tell(sink, metric, bounded)
+                self._tell(sink, metric, bounded, times)
 
-    def _tell(self, sink: Sink, metric: Metric, labels: Labels) -> None:
+    def _tell(self, sink: Sink, metric: Metric, labels: Labels, count: int) -> None:
         if not sink.active:
             return
         try:
-            sink.add(metric, labels)
+            sink.add(metric, labels, count)
         except Exception as problem:  # noqa: BLE001  # a host's exporter must not be in the way of its routes
             _log.error("a count could not be told", extra=problem_fields(problem, metric=metric.name))
 

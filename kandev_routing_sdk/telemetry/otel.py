@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any, Final
 
 from kandev_routing_sdk.telemetry.sinks import Attributes, Labels, Span
@@ -39,8 +38,8 @@ class OpenTelemetry:
         """Whether the process has imported the API for metrics."""
         return "opentelemetry.metrics" in sys.modules
 
-    def add(self, metric: Metric, labels: Labels) -> None:
-        """Count one."""
+    def add(self, metric: Metric, labels: Labels, count: int) -> None:
+        """Count so many."""
         counter = self._counters.get(metric.name)
         if counter is None:
             if self._meter is None:
@@ -49,7 +48,7 @@ class OpenTelemetry:
                 return
             counter = self._meter.create_counter(metric.name, unit=metric.unit, description=metric.description)
             self._counters[metric.name] = counter
-        counter.add(1, dict(labels))
+        counter.add(count, dict(labels))
 
     def span(self, name: SpanName, attributes: Attributes) -> AbstractContextManager[Span] | None:
         """Return a span that is current inside its block."""
@@ -101,6 +100,8 @@ def _get(module: str, name: str) -> Any:  # noqa: ANN401  # a meter or a tracer,
 
 
 def _version() -> str | None:
+    from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415  # only who counts pays for it
+
     try:
         return version("kandev-routing-sdk")
     except PackageNotFoundError:  # run from a checkout that was not installed

@@ -35,8 +35,8 @@ class Sink(Protocol):
         """Whether anybody would see what is counted now."""
         ...
 
-    def add(self, metric: Metric, labels: Labels) -> None:
-        """Count one."""
+    def add(self, metric: Metric, labels: Labels, count: int) -> None:
+        """Count so many."""
         ...
 
     def span(self, name: SpanName, attributes: Attributes) -> AbstractContextManager[Span] | None:
@@ -57,10 +57,10 @@ class Totals:
         self._guard = threading.Lock()
         self._sums: Counter[tuple[Metric, Labels]] = Counter()
 
-    def add(self, metric: Metric, labels: Labels) -> None:
-        """Count one."""
+    def add(self, metric: Metric, labels: Labels, count: int) -> None:
+        """Count so many."""
         with self._guard:
-            self._sums[metric, labels] += 1
+            self._sums[metric, labels] += count
 
     def span(self, _name: SpanName, _attributes: Attributes) -> None:
         """Sums have no spans."""

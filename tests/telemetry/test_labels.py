@@ -138,7 +138,7 @@ def test_what_a_hostile_host_invents_is_never_a_label(
 def test_the_check_itself_finds_what_is_outside() -> None:
     totals = Totals()
     attempts = next(m for m in METRICS if m.name == "routing_route_attempts_total")
-    totals.add(attempts, tuple((name, "alice@example.com") for name in attempts.labels))
+    totals.add(attempts, tuple((name, "alice@example.com") for name in attempts.labels), 1)
     assert len(attempts.labels) == len(outside(totals))
 
 
@@ -168,7 +168,7 @@ def test_attributes_of_spans_are_bounded(attributes: dict[str, str | None]) -> N
 class Broken(Totals):
     """A host's exporter that fails."""
 
-    def add(self, metric: Metric, labels: Any) -> None:
+    def add(self, metric: Metric, labels: Any, count: int) -> None:
         raise RuntimeError("tenant-1 is over its limit")
 
 
