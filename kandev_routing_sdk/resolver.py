@@ -32,7 +32,9 @@ def resolve(source: ProfileSource, profile_id: str, *, dynamic_enabled: bool, sc
         known: Mapping[str, Profile] = source.all()
         raise ProfileNotFound(profile_id, sorted(known))
     if not profile.enabled:
-        raise ProfileUnusable(f"profile {profile_id!r} is disabled; set enabled = true in its table to use it")
+        raise ProfileUnusable(
+            f"profile {profile_id!r} is disabled; to use it set enabled = true in its table, or enable the stored one"
+        )
     if scope is not None and profile.scope not in {None, scope}:
         raise ProfileUnusable(
             f"profile {profile_id!r} belongs to scope {profile.scope!r} and cannot be used in {scope!r}"

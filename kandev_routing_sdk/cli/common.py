@@ -63,14 +63,20 @@ def complete_profile(context: typer.Context, incomplete: str) -> list[tuple[str,
     return [(i, f"{p.name} ({p.kind})") for i, p in profiles.items() if i.startswith(incomplete)]
 
 
-def check_profile(settings: Settings, profile_id: str) -> None:
-    """Raise :class:`~kandev_routing_sdk.errors.ProfileNotFound` before a prompt is waited for."""
+def check_profile(settings: Settings, profile_id: str) -> dict[str, str]:
+    """Return names by id, or raise :class:`~kandev_routing_sdk.errors.ProfileNotFound` before a prompt is waited for.
+
+    The store is only looked at for a profile that is not declared.
+    """
     from kandev_routing_sdk.errors import ProfileNotFound
 
-    if profile_id not in settings.profiles:
-        known = _all_profiles(settings)
-        if known is not None and profile_id not in known:
-            raise ProfileNotFound(profile_id, sorted(known))
+    known = settings.profiles
+    if profile_id not in known:
+        found = _all_profiles(settings)
+        if found is not None and profile_id not in found:
+            raise ProfileNotFound(profile_id, sorted(found))
+        known = found or known
+    return {i: p.name for i, p in known.items()}
 
 
 def _all_profiles(settings: Settings) -> Mapping[str, ProfileValue] | None:

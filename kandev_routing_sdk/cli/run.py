@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -23,6 +23,7 @@ from kandev_routing_sdk.cli.common import (
 from kandev_routing_sdk.cli.output import note, print_json, print_text, silent
 
 if TYPE_CHECKING:
+    from kandev_routing_sdk.cli.calling import Order
     from kandev_routing_sdk.settings import Settings
 
 EPILOGUE: Final = examples(
@@ -63,31 +64,24 @@ def run(
         show(options, profile, cwd, as_json=as_json, with_argv=True)
         return
     settings = options.settings()  # a configuration that cannot be used is told before standard input is waited for
-    check_profile(settings, profile)
+    names = check_profile(settings, profile)
     text = read_prompt(prompt, prompt_file)
-    raise typer.Exit(_run(settings, profile, text, cwd, timeout, as_json=as_json, quiet=quiet))
+    from kandev_routing_sdk.cli.calling import Order
+
+    order = Order(profile, text, cwd, timeout)
+    raise typer.Exit(_run(settings, names, order, as_json=as_json, quiet=quiet))
 
 
-def _run(
-    settings: Settings,
-    profile: str,
-    prompt: str,
-    cwd: Path | None,
-    timeout: float | None,
-    *,
-    as_json: bool,
-    quiet: bool,
-) -> int:
-    from kandev_routing_sdk.cli.calling import Order, call
+def _run(settings: Settings, names: Mapping[str, str], order: Order, *, as_json: bool, quiet: bool) -> int:
+    from kandev_routing_sdk.cli.calling import call
     from kandev_routing_sdk.cli.document import result_document
     from kandev_routing_sdk.cli.output import error_line
     from kandev_routing_sdk.cli.progress import Narrator, attribution
     from kandev_routing_sdk.clock import SystemClock
     from kandev_routing_sdk.router import Router
 
-    names = {i: p.name for i, p in settings.profiles.items()}
     narrator = Narrator(silent if quiet else note, names, SystemClock().now)
-    ended = call(partial(Router.open, settings=settings), Order(profile, prompt, cwd, timeout), narrator)
+    ended = call(partial(Router.open, settings=settings), order, narrator)
     if as_json:
         print_json(result_document(ended.result, ended.exit_code))
     elif ended.failure is None:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("quick")
 @pytest.fixture
 def file(world: World) -> str:
     """A file with two agents and a list of them, which are not in the configuration."""
-    world.agent("fable", ScriptBuilder().say("from the store"), env={"LANG": "C"})
+    world.agent("fable", ScriptBuilder().say("from the store"), name="Fable of the store", env={"LANG": "C"})
     world.agent("sol", ScriptBuilder().say("second"))
     world.dynamic("fable", "sol")
     path = world.configure().rename(world.folder / "team.toml")
@@ -33,7 +33,8 @@ def test_a_file_is_stored_shown_used_and_taken_out(world: World, here: Callable[
     assert ([], [], ["fable", "sol", "frontier"]) == tuple(again[k] for k in ("created", "updated", "unchanged"))
     listed = [line.split("\t")[:5] for line in here("profiles", "list").out.splitlines()[1:]]
     assert ["frontier", "dynamic", "Frontier", "stored", "1"] == listed[1]
-    assert (0, "from the store\n") == ((ran := here("run", "frontier", "hi", "-q")).code, ran.out), ran
+    ran = here("run", "frontier", "hi")
+    assert (0, "from the store\n", True) == (ran.code, ran.out, "Fable of the store" in ran.err), ran
     text = here("profiles", "export").out
     assert {"fable", "sol", "frontier"} == set(tomllib.loads(text)["profiles"])
     assert "sol: unchanged\n" in here("profiles", "import", "-", stdin=text).out
