@@ -1,0 +1,125 @@
+"""Sessions whose agents break the protocol: what was late, double or foreign is nobody's turn (R-SAFE-1, R-SAFE-6, R-ENG-9)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kandev_routing_sdk.process.group import live_processes
+from kandev_routing_sdk.testing import ScriptBuilder
+from kandev_routing_sdk.testing.scripted.bodies import quota_limited
+from kandev_routing_sdk.types import AttemptOutcome
+from tests.routes._world import answers
+from tests.sessions._home import Home
+
+QUIET = {"quiet_period_s": 0.3}
+
+
+@pytest.fixture
+def acp_home(lite_home: Home) -> Home:
+    """Agents that speak ACP."""
+    lite_home.transport = "acp"
+    return lite_home
+
+
+def line(**fields: Any) -> str:
+    """A message of the agent's."""
+    return json.dumps({"jsonrpc": "2.0", **fields})
+
+
+def update(session: str | None = None, **fields: Any) -> str:
+    """An update, of another session if one is named."""
+    params = {"update": fields, **({"sessionId": session} if session else {})}
+    return line(method="session/update", params=params)
+
+
+def failed_and_then(*late: str) -> ScriptBuilder:
+    """Report a limit, and go on talking."""
+    steps = answers().garbage(line(id=3, error=dict(quota_limited(3600))))
+    for one in late:
+        steps.garbage(one)
+    return steps.hang()
+
+
+LATE_SAFE = [
+    line(id=3, error={"code": -32603, "message": "once more"}),
+    line(id=3, result={"stopReason": "end_turn"}),
+    line(id=2, result={"sessionId": "other"}),
+    update(sessionUpdate="available_commands_update", availableCommands=[{"name": "late"}]),
+    update("other", sessionUpdate="available_commands_update", availableCommands=[{"name": "foreign"}]),
+]
+LATE_EFFECTS = [
+    update(sessionUpdate="tool_call", toolCallId="late"),
+    update(sessionUpdate="agent_message_chunk", content={"type": "text", "text": "late"}),
+    update(sessionUpdate="teleport"),
+    update("other", sessionUpdate="tool_call", toolCallId="foreign"),
+]
+
+
+def test_late_and_double_frames_of_a_left_agent_are_nobodys(acp_home: Home) -> None:
+    """The switch is made as if they had never come, and the successor's turn knows nothing of them (R-ENG-9, R-CON-8)."""
+    home = acp_home
+    home.agent("fable", failed_and_then(*LATE_SAFE), options=QUIET)
+    home.agent("codex", answers().say("codex's"), options=QUIET)
+
+    seen = home.run()
+
+    first, second = home.rows(seen.session_id)
+    assert ("active", "codex", 2) == (seen.state, seen.execution_profile_id, seen.generation)
+    assert (AttemptOutcome.FAILED, AttemptOutcome.SUCCESS) == (first.outcome, second.outcome)
+    assert "quota_limited" == (first.classification.code if first.classification else None)
+    assert seen.capabilities is not None
+    assert [] == seen.capabilities["commands"]
+    assert [] == [p for p in live_processes() if p.group in {first.process_group, second.process_group}]
+
+
+@pytest.mark.parametrize("late", LATE_EFFECTS, ids=["tool", "output", "unknown", "foreign tool"])
+def test_what_may_be_work_after_a_failure_keeps_the_successor_away(acp_home: Home, late: str) -> None:
+    """A person decides, for the request may be half done (R-SAFE-1, R-SAFE-6)."""
+    home = acp_home
+    home.agent("fable", failed_and_then(late), options=QUIET)
+    home.agent("codex", answers().say("never"), options=QUIET)
+
+    seen = home.run()
+
+    assert ("action_required", "fable", 0) == (seen.state, seen.execution_profile_id, home.agents["codex"].starts)
+    assert "retry_now" in seen.actions
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        answers().say("all").garbage(line(id=3, result={"stopReason": "end_turn"})).garbage(LATE_EFFECTS[0]).hang(),
+        answers().say("all").garbage(line(id=3, result={"stopReason": "end_turn"})).garbage(LATE_EFFECTS[2]).hang(),
+    ],
+    ids=["tool", "unknown"],
+)
+def test_updates_after_end_turn_change_no_answer(acp_home: Home, steps: ScriptBuilder) -> None:
+    """It was answered; that answer stands, and the session takes its next message."""
+    home = acp_home
+    home.agent("fable", steps, answers().say("next"), options=QUIET)
+    home.agent("codex", answers().say("never"), options=QUIET)
+
+    seen = home.run()
+    assert "active" == seen.state
+    home.say(seen.session_id)
+    home.work()
+
+    after = home.see(seen.session_id)
+    assert ("active", 1, 0) == (after.state, after.generation, home.agents["codex"].starts)
+    assert [AttemptOutcome.SUCCESS] * 2 == [row.outcome for row in home.rows(seen.session_id)]
+
+
+def test_an_agent_that_is_deaf_does_not_hold_its_session(acp_home: Home) -> None:
+    """It closed its standard input before the prompt: whether that was read nobody knows, so a person is asked (R-SAFE-1)."""
+    home = acp_home
+    home.agent("fable", answers().say("never"), options=QUIET).set(reads=2)
+    home.agent("codex", answers().say("never"), options=QUIET)
+
+    seen = home.run()
+
+    assert ("action_required", "fable", 0) == (seen.state, seen.execution_profile_id, home.agents["codex"].starts)
+    (row,) = home.rows(seen.session_id)
+    assert (AttemptOutcome.FAILED, []) == (row.outcome, home.agents["fable"].prompts)
