@@ -23,7 +23,7 @@ EPILOGUE: Final = examples(
     "kandev-routing profiles disable fable",
 )
 
-app = typer.Typer(
+app: typer.Typer = typer.Typer(
     help="Show profiles, and keep them in the store.",
     epilog=EPILOGUE,
     invoke_without_command=True,

@@ -97,20 +97,22 @@ class Telemetry:
 
     # Spans ----------------------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def span(self, name: SpanName, **attributes: str | int | None) -> Iterator[Span]:
+    def span(self, name: SpanName, **attributes: str | int | None) -> AbstractContextManager[Span]:
         """Trace a block; everything traced inside it is below it."""
-        opened = self._opened(name, attributes)
-        if opened is None:
-            yield _NOBODY
-        else:
-            with opened as span:
-                yield _Bounded(self, span)
+        for sink in self._sinks:
+            if sink.traces and (opened := sink.span(name, self.bounded(attributes))) is not None:
+                return self._inside(opened)
+        return _NOBODY
+
+    @contextmanager
+    def _inside(self, opened: AbstractContextManager[Span]) -> Iterator[Span]:
+        with opened as span:
+            yield _Bounded(self, span)
 
     def begin(self, name: SpanName, **attributes: str | int | None) -> Span:
         """Trace from here until the span is ended."""
         for sink in self._sinks:
-            if (span := sink.begin(name, self.bounded(attributes))) is not None:
+            if sink.traces and (span := sink.begin(name, self.bounded(attributes))) is not None:
                 return _Bounded(self, span)
         return _NOBODY
 
@@ -125,14 +127,6 @@ class Telemetry:
             else:
                 found[name] = value if isinstance(value, int) else value[: table.MAX_ATTRIBUTE_CHARS]
         return found
-
-    def _opened(
-        self, name: SpanName, attributes: Mapping[str, str | int | None]
-    ) -> AbstractContextManager[Span] | None:
-        for sink in self._sinks:
-            if (opened := sink.span(name, self.bounded(attributes))) is not None:
-                return opened
-        return None
 
     # Labels ---------------------------------------------------------------------------------------------------------------
 
@@ -180,7 +174,10 @@ class Telemetry:
             return value if value in self._providers else OTHER
 
 
-class _Nobody:
+class _Nobody(AbstractContextManager["_Nobody"]):
+    def __exit__(self, *_: object) -> None:
+        pass
+
     def note(self, attributes: Attributes) -> None:
         pass
 

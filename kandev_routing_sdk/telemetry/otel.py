@@ -38,6 +38,11 @@ class OpenTelemetry:
         """Whether the process has imported the API for metrics."""
         return "opentelemetry.metrics" in sys.modules
 
+    @property
+    def traces(self) -> bool:
+        """Whether the process has imported the API for traces."""
+        return "opentelemetry.trace" in sys.modules
+
     def add(self, metric: Metric, labels: Labels, count: int) -> None:
         """Count so many."""
         counter = self._counters.get(metric.name)

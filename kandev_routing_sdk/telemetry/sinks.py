@@ -35,6 +35,11 @@ class Sink(Protocol):
         """Whether anybody would see what is counted now."""
         ...
 
+    @property
+    def traces(self) -> bool:
+        """Whether anybody would see a span that begins now."""
+        ...
+
     def add(self, metric: Metric, labels: Labels, count: int) -> None:
         """Count so many."""
         ...
@@ -51,7 +56,8 @@ class Sink(Protocol):
 class Totals:
     """Keeps the sums in memory, for whoever shows them: a page, a test. Give it to :meth:`Telemetry.add_sink`."""
 
-    active = True
+    active: bool = True
+    traces: bool = False
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
