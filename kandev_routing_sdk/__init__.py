@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from kandev_routing_sdk.continuation import GitWorktree
     from kandev_routing_sdk.door import explain, route_once, route_once_async
     from kandev_routing_sdk.errors import NotPermitted, RoutingError
+    from kandev_routing_sdk.events import EventKind, EventRecord
     from kandev_routing_sdk.evidence.model import Evidence, Signal
     from kandev_routing_sdk.policy import Decision, PolicyDocument
     from kandev_routing_sdk.ports import Authorise, ContinuationPart, ContinuationRequest, ContinuationSource, Operation
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from kandev_routing_sdk.route.snapshot import Snapshot
     from kandev_routing_sdk.router import Router
     from kandev_routing_sdk.scheduler import WorkerReport
-    from kandev_routing_sdk.sessions import Sessions
+    from kandev_routing_sdk.sessions import EventStream, Session, Sessions, Turn
     from kandev_routing_sdk.settings import Settings, load_settings
     from kandev_routing_sdk.spec.client import (
         Asker,
@@ -69,6 +70,7 @@ if TYPE_CHECKING:
         WriteTextFile,
     )
     from kandev_routing_sdk.spec.client_files import local_files
+    from kandev_routing_sdk.sync import SyncRouter, SyncSession
     from kandev_routing_sdk.types import Code, ErrorClass
 
 _HOMES = (
@@ -76,6 +78,7 @@ _HOMES = (
     ("continuation", ("GitWorktree",)),
     ("door", ("explain", "route_once", "route_once_async")),
     ("errors", ("NotPermitted", "RoutingError")),
+    ("events", ("EventKind", "EventRecord")),
     ("evidence.model", ("Evidence", "Signal")),
     ("policy", ("Decision", "PolicyDocument")),
     ("ports", ("Authorise", "ContinuationPart", "ContinuationRequest", "ContinuationSource", "Operation")),
@@ -121,7 +124,7 @@ _HOMES = (
     ("route.snapshot", ("Snapshot",)),
     ("router", ("Router",)),
     ("scheduler", ("WorkerReport",)),
-    ("sessions", ("Sessions",)),
+    ("sessions", ("EventStream", "Session", "Sessions", "Turn")),
     ("settings", ("Settings", "load_settings")),
     (
         "spec.client",
@@ -140,6 +143,7 @@ _HOMES = (
         ),
     ),
     ("spec.client_files", ("local_files",)),
+    ("sync", ("SyncRouter", "SyncSession")),
     ("types", ("Code", "ErrorClass")),
 )
 
@@ -174,6 +178,9 @@ __all__ = [
     "Dependent",
     "DynamicProfile",
     "ErrorClass",
+    "EventKind",
+    "EventRecord",
+    "EventStream",
     "Evidence",
     "Explanation",
     "FileRead",
@@ -197,12 +204,16 @@ __all__ = [
     "Resolution",
     "Router",
     "RoutingError",
+    "Session",
     "Sessions",
     "Settings",
     "Signal",
     "Snapshot",
+    "SyncRouter",
+    "SyncSession",
     "Terminal",
     "TerminalRequest",
+    "Turn",
     "Waiting",
     "WorkerReport",
     "WriteTextFile",

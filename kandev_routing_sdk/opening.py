@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from pydantic import SecretBytes
 
@@ -32,6 +32,7 @@ from kandev_routing_sdk.ports import (
     allow,
 )
 from kandev_routing_sdk.profile_store import LayeredProfiles, Profiles
+from kandev_routing_sdk.sessions import Crew, EventFeed, SessionHost
 from kandev_routing_sdk.settings import EnvironmentSecrets, Settings, load_settings, settings_for, working_directory
 from kandev_routing_sdk.spec.adapter import AgentAdapter
 from kandev_routing_sdk.spec.client import NOTHING_OFFERED, ClientCapabilities, PermissionHandler
@@ -43,12 +44,28 @@ _SHIPPED = ("kandev_routing_sdk", "kandev_routing_claude", "kandev_routing_codex
 """Packages whose rules this project's own tests verify; all others are verified when they are loaded (R-CLS-4)."""
 
 
+POLL_S: Final = 0.5
+"""Seconds between two looks for what nobody tells: events of other processes, and what a session waits for."""
+
+
 class Opened(NamedTuple):
     """What a router works with."""
 
     engine: Engine
     settings: Settings
     profiles: Profiles
+    host: SessionHost
+    """What drives sessions in this process."""
+    crew: Crew
+    """The tasks that the router owns."""
+
+    @classmethod
+    def of(cls, engine: Engine, settings: Settings, profiles: Profiles, *, poll_s: float = POLL_S) -> Opened:
+        """Return these, with what drives sessions."""
+        crew = Crew()
+        feed = EventFeed(engine.store, crew, poll_s=poll_s)
+        engine = replace(engine, published=feed.published)
+        return cls(engine, settings, profiles, SessionHost(engine, crew, feed, poll_s=poll_s), crew)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +91,7 @@ class Parts:
     ids: IdSource | None = None
     scope: str | None = None
     dynamic_agent_routing: bool | None = None
+    poll_s: float = POLL_S
     read_only: bool = False
     migrate: bool = True
 
@@ -112,7 +130,7 @@ class Parts:
             interrupted = store.interrupt_calls(now=clock.now())
             engine.telemetry.interrupted(interrupted.calls)
             end_orphans(interrupted.attempts)
-        return Opened(engine, settings, self._kept(engine, settings))
+        return Opened.of(engine, settings, self._kept(engine, settings), poll_s=self.poll_s)
 
     def _kept(self, engine: Engine, settings: Settings) -> Profiles:
         own, file = self.profiles, settings.config_path

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from kandev_routing_sdk.binding import InstallationKey
 from kandev_routing_sdk.circuits import Circuit, ResourceKey
-from kandev_routing_sdk.events import EventKind, EventRecord
+from kandev_routing_sdk.events import EventDraft, EventKind, EventRecord
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.profiles import Dependent, Profile
 from kandev_routing_sdk.records import (
@@ -68,6 +68,7 @@ __all__ = [
     "DecisionRecord",
     "DecisionSort",
     "Downstream",
+    "EventListener",
     "Interrupted",
     "Operation",
     "PastAttempt",
@@ -122,10 +123,13 @@ class Store(Protocol):
         """
         ...
 
-    def claim(self, why: Claim, *, now: datetime, owner_id: str, until: datetime, limit: int) -> list[Route]:
+    def claim(  # whose, what and how much
+        self, why: Claim, *, now: datetime, owner_id: str, until: datetime, limit: int, only: str | None = None
+    ) -> list[Route]:
         """Take up to ``limit`` sessions that are free and for which ``why`` holds, the longest waiting first, and return them as
         theirs is now: each with a new revision, so that whoever had it before can commit nothing. No two callers get the same one,
-        and none waits for another. What it costs does not depend on how many sessions wait (R-DUR-4, R-PRF-5).
+        and none waits for another. What it costs does not depend on how many sessions wait (R-DUR-4, R-PRF-5). ``only``: this
+        session, and no other.
         """
         ...
 
@@ -169,6 +173,20 @@ class Store(Protocol):
 
     def newest_events(self, session_id: str, kinds: Sequence[EventKind], limit: int) -> list[EventRecord]:
         """Return so many of a session's newest events of these kinds, in order."""
+        ...
+
+    def append_events(
+        self, route: Route, *, owner_id: str, events: Sequence[EventDraft], now: datetime
+    ) -> tuple[EventRecord, ...] | None:
+        """Append events of no transition, at least one; None, and nothing written: owner or generation are others (R-ENG-8)."""
+        ...
+
+    def last_sequence(self) -> int:
+        """Return the ``sequence`` of the newest event of all; 0 without any."""
+        ...
+
+    def listener(self) -> EventListener | None:
+        """Return what tells of events that other processes write; None: nothing does, and they are found by looking."""
         ...
 
     def circuit_view(self, keys: Sequence[ResourceKey]) -> Mapping[str, Circuit]:
@@ -240,6 +258,14 @@ class Store(Protocol):
         ...
 
 
+class EventListener(Protocol):
+    """Hears of new events from other processes."""
+
+    async def listen(self, heard: Callable[[], None]) -> None:
+        """Call ``heard`` once it listens, and for what may be a new event, until cancelled. Raises StoreError when it cannot."""
+        ...
+
+
 class ProfileSource(Protocol):
     """Where profiles come from (R-PRO-1)."""
 
@@ -269,24 +295,22 @@ class SecretResolver(Protocol):
 
 
 class Operation(StrEnum):
-    """What a host's :class:`Authorise` is asked about; the list is closed. The subject is named behind each."""
+    """What a host's :class:`Authorise` is asked about; the list is closed.
+
+    The subject: a logical profile's id for ``session.start`` and ``call.run``, a session's id for what is done to one, a
+    profile's id for ``profile.write``, a circuit's key for ``circuit.*``, ids with spaces between (``*``: all) for
+    ``credentials.changed``.
+    """
 
     SESSION_START = "session.start"
-    """A logical profile's id."""
     SESSION_PROMPT = "session.prompt"
-    """A session's id; so for the two that follow."""
     SESSION_ACT = "session.act"
     SESSION_STOP = "session.stop"
     CALL = "call.run"
-    """A logical profile's id."""
     PROFILE_WRITE = "profile.write"
-    """A profile's id: created, changed, disabled or removed."""
     CIRCUIT_RESET = "circuit.reset"
-    """A circuit's key."""
     CIRCUIT_RETRY = "circuit.retry"
-    """A circuit's key."""
     CREDENTIALS_CHANGED = "credentials.changed"
-    """The profiles' ids, with spaces between them; ``*`` for all."""
 
 
 class Authorise(Protocol):

@@ -12,18 +12,17 @@ import anyio
 
 from kandev_routing_sdk.binding import InstallationKey
 from kandev_routing_sdk.catalogue.classify import Catalogue
-from kandev_routing_sdk.circuits import Circuit, make_due, reset
+from kandev_routing_sdk.circuits import Circuit
 from kandev_routing_sdk.clock import Clock, IdSource
-from kandev_routing_sdk.conductor import Engine, Tell, in_thread, survey
+from kandev_routing_sdk.conductor import Engine, Tell, change_circuit, in_thread, may_be_probed, survey
 from kandev_routing_sdk.errors import UsageError
 from kandev_routing_sdk.events import EventRecord
-from kandev_routing_sdk.opening import Opening, Parts, folder_of, in_event_loop
+from kandev_routing_sdk.opening import POLL_S, Opening, Parts, folder_of, in_event_loop
 from kandev_routing_sdk.plugins import Registry
 from kandev_routing_sdk.ports import (
     AttemptRecord,
     Authorise,
     CallRecord,
-    CircuitTransition,
     ContinuationSource,
     Operation,
     ProfileReferences,
@@ -32,13 +31,12 @@ from kandev_routing_sdk.ports import (
     Store,
 )
 from kandev_routing_sdk.profile_store import Profiles
-from kandev_routing_sdk.profiles import Candidate
 from kandev_routing_sdk.resolver import Resolution, resolve
 from kandev_routing_sdk.results import CallResult, Explanation, Progress
 from kandev_routing_sdk.route.model import Round
 from kandev_routing_sdk.route.select import select
 from kandev_routing_sdk.scheduler import Worker, WorkerOptions, WorkerReport
-from kandev_routing_sdk.sessions import Sessions
+from kandev_routing_sdk.sessions import EventStream, Gate, Order, Session, SessionHost, Sessions
 from kandev_routing_sdk.settings import Settings
 from kandev_routing_sdk.spec.adapter import AgentAdapter
 from kandev_routing_sdk.spec.client import ClientCapabilities, PermissionHandler
@@ -80,6 +78,7 @@ class Router:
         ids: IdSource | None = None,
         scope: str | None = None,
         dynamic_agent_routing: bool | None = None,
+        poll_s: float = POLL_S,
         read_only: bool = False,
         migrate: bool = True,
     ) -> Self:
@@ -109,6 +108,7 @@ class Router:
             ids: where ids and jitter come from.
             scope: the host's availability scope (R-PRO-3).
             dynamic_agent_routing: the feature flag, instead of the settings' (R-RES-4).
+            poll_s: seconds between two looks for what nobody tells: events of other processes, what a session waits for.
             read_only: write nothing, not even migrations: for ``explain`` and ``guard``.
             migrate: False refuses an older schema instead of upgrading it.
 
@@ -136,6 +136,7 @@ class Router:
             ids=ids,
             scope=scope,
             dynamic_agent_routing=dynamic_agent_routing,
+            poll_s=poll_s,
             read_only=read_only,
             migrate=migrate,
         )
@@ -178,7 +179,11 @@ class Router:
             self._engine.store.close()
 
     async def aclose(self) -> None:
-        """:meth:`close` for async code: nothing blocks the event loop."""
+        """End what is driven here (its agents are stopped, its sessions left to others), every stream of events, and close."""
+        if self._opening.is_done:
+            opened = self._opening.opened()
+            await opened.crew.close()
+            await opened.host.feed.close()
         await in_thread(self.close)
 
     # Calls ----------------------------------------------------------------------------------------------------------------
@@ -250,6 +255,10 @@ class Router:
         """Return durable route events in order, from the cursor ``after`` (an event's ``sequence``) on (R-CON-6)."""
         return self._engine.store.events(session_id=session_id, after=after, limit=limit)
 
+    def follow(self, *, session_id: str | None = None, after: int = 0) -> EventStream:
+        """Return durable events behind the cursor ``after``, of one session or of all, and then those that come (R-CON-6)."""
+        return self._host.feed.follow(session_id=session_id, after=after)
+
     # Profiles ---------------------------------------------------------------------------------------------------------------
 
     @property
@@ -263,6 +272,31 @@ class Router:
     def sessions(self) -> Sessions:
         """The durable sessions of this router's store."""
         return Sessions(self._engine, read_only=self.read_only)
+
+    @property
+    def _host(self) -> SessionHost:
+        return self._opening.opened().host
+
+    async def start_session(self, profile_id: str, *, cwd: str | Path, prompt: str | None = None) -> Session:
+        """Begin a durable session that is driven in this process.
+
+        Args:
+            profile_id: a concrete or dynamic profile.
+            cwd: where the agents work; stored with the session.
+            prompt: its first message, which is stored until it is answered (R-CON-10). Returns once it is durable; without one,
+                once the session can be asked, or waits for something.
+
+        Raises:
+            UsageError: no such folder, or an empty message; the router is read-only or closed.
+            RoutingError: another child when the profile may not be used, or the store refuses.
+        """
+        Gate(self._engine, self.read_only)(Operation.SESSION_START, profile_id)
+        route = await self._host.start(Order(profile_id, prompt, Path(cwd)))
+        return self.session(route.session_id)
+
+    def session(self, session_id: str) -> Session:
+        """Return the handle of a stored session, whoever began it. That there is none is told when it is used."""
+        return Session(self._host, session_id, read_only=self.read_only)
 
     async def run_worker(
         self,
@@ -301,15 +335,8 @@ class Router:
 
         ``profile_ids``: whose; default all. Returns the keys that are due now; a worker takes up the sessions that wait for them.
         """
-        engine = self._engine
-        engine.authorise(Operation.CREDENTIALS_CHANGED, "*" if profile_ids is None else " ".join(profile_ids))
-        wanted = tuple(engine.profiles.all()) if profile_ids is None else tuple(profile_ids)
-        found = survey(engine, [Candidate(profile_id=i) for i in wanted], folder_of(None))
-        mine = {key.key for key in found.keys}
-        due = [c.key.key for c in self.circuits() if c.action_required and c.key.key in mine]
-        for key in due:
-            self._change_circuit(key, due=True)
-        return due
+        self._engine.authorise(Operation.CREDENTIALS_CHANGED, "*" if profile_ids is None else " ".join(profile_ids))
+        return may_be_probed(self._engine, profile_ids, folder_of(None))
 
     # Decisions and health ---------------------------------------------------------------------------------------------------
 
@@ -348,24 +375,12 @@ class Router:
     def reset_circuit(self, key: str) -> Circuit:
         """Close a circuit because a person knows better. Raises :class:`~kandev_routing_sdk.errors.UsageError` if there is none."""
         self._engine.authorise(Operation.CIRCUIT_RESET, key)
-        return self._change_circuit(key, due=False)
+        return change_circuit(self._engine, key, due=False)
 
     def retry_circuit(self, key: str) -> Circuit:
         """Let the next call probe an action-required circuit; it is not closed unseen (R-CIR-7)."""
         self._engine.authorise(Operation.CIRCUIT_RETRY, key)
-        return self._change_circuit(key, due=True)
-
-    def _change_circuit(self, key: str, *, due: bool) -> Circuit:
-        while True:
-            before = next((c for c in self.circuits() if c.key.key == key), None)
-            if before is None:
-                raise UsageError(f"no circuit has the key {key!r}; kandev-routing circuits lists them")
-            after = (make_due if due else reset)(before, self._engine.clock.now())
-            if after == before:
-                return after
-            if self._engine.store.put_circuit(before, after):
-                self._engine.telemetry.booked([CircuitTransition(before, after)])
-                return after
+        return change_circuit(self._engine, key, due=True)
 
     @property
     def catalogue(self) -> Catalogue:

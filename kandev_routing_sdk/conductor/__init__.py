@@ -5,6 +5,7 @@ from __future__ import annotations
 from kandev_routing_sdk.conductor.candidates import Field, rejected_of, survey
 from kandev_routing_sdk.conductor.drive import Drive
 from kandev_routing_sdk.conductor.engine import Engine, Tell, Work, WorkSource
+from kandev_routing_sdk.conductor.health import change_circuit, may_be_probed
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.ledger import Ledger
 from kandev_routing_sdk.conductor.recovery import end_left
@@ -20,8 +21,10 @@ __all__ = [
     "Work",
     "WorkSource",
     "alongside",
+    "change_circuit",
     "end_left",
     "in_thread",
+    "may_be_probed",
     "rejected_of",
     "survey",
 ]

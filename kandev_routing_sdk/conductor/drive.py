@@ -30,6 +30,7 @@ from kandev_routing_sdk.conductor.judge import (
 )
 from kandev_routing_sdk.conductor.ledger import Ledger
 from kandev_routing_sdk.conductor.masking import masked
+from kandev_routing_sdk.conductor.output import OutputWriter
 from kandev_routing_sdk.conductor.recovery import Recovery
 from kandev_routing_sdk.conductor.requests import Requests
 from kandev_routing_sdk.conductor.resume import Resuming
@@ -76,6 +77,7 @@ class Drive:
         self._chooser = Chooser(engine, work, tell, self._ledger, self.reports)
         self._recovery = Recovery(engine, self._ledger, self._chooser)
         self._edits = Edits(self._ledger, self._chooser)
+        self._output = OutputWriter(self._ledger)
         self._requests = Requests(engine, self._ledger, self._chooser, self._recovery)
         self._resuming = Resuming(self._ledger, self._chooser)
         self.text: str = ""
@@ -141,7 +143,7 @@ class Drive:
         with self._engine.telemetry.span(
             SpanName.TURN, session_id=self.route.session_id, route=self.route.kind
         ) as span:
-            async with alongside(self._book_answers()):
+            async with alongside(self._book_answers(), self._output.run()):
                 while (go_on := self._next()) is not None:
                     self._woken = False  # what it was woken for comes first, and nothing after it
                     await go_on()
@@ -219,6 +221,7 @@ class Drive:
     async def relinquish(self, *, after_s: float = 0.0) -> None:
         """End the agent and leave the session to others, in so many seconds. Call it shielded."""
         await self._end_agent()
+        await self._output.finish()
         await self._recovery.leave(self._claimed, self._attempt, after_s=after_s)
 
     async def stop(self) -> None:
@@ -305,15 +308,19 @@ class Drive:
         # the mark is durable before the prompt can leave: for a headless agent that is before its spawn
         prompt = kept_prompt(transition.after, attempt.record)
         await self._ledger.commit(transition, update_attempt=attempt.dispatching(), prompt=prompt)
+        self._output.begin()
 
     async def _launch(self, claimed: Claimed) -> Ready | None:
         """Start the agent. None: it failed, or no attempt is left because its adapter could not even begin."""
         record, prepared = claimed.record, claimed.prepared
+        output = self._output.turn(record, prepared.cleaner)
 
         def emit(update: AgentUpdate) -> None:
             if isinstance(update, _ANSWERS):
                 self._answered.set()
-            self._tell(AgentSaid(record.ordinal, masked(update, prepared.cleaner)))
+            clean = masked(update, prepared.cleaner)
+            output.say(update, clean)
+            self._tell(AgentSaid(record.ordinal, clean))
 
         try:
             attempt = make_attempt(self._engine, record, prepared, claimed.lease, emit)
@@ -372,10 +379,9 @@ class Drive:
 
     async def _settle(self, attempt: Attempt, report: TurnReport, verdict: Verdict, transition: Transition) -> None:
         attempt.voice.close()
-        settled, transition = (
-            attempt.settled(report, verdict, transition.after.updated_at),
-            attempt.voice.told_in(transition),
-        )
+        cut = await self._output.finish()
+        settled, told = attempt.settled(report, verdict, transition.after.updated_at), attempt.voice.told_in(transition)
+        transition = replace(told, events=(*cut, *told.events))
         with anyio.CancelScope(shield=True):  # what happened is told as it was written, whoever gives up meanwhile
             await self._ledger.commit(
                 transition,

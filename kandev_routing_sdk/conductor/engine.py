@@ -28,6 +28,10 @@ Tell = Callable[[Progress], None]
 """Receives progress, synchronously and in order."""
 
 
+def nobody() -> None:
+    """Nobody waits for events here."""
+
+
 @dataclass(frozen=True, slots=True)
 class Engine:
     """The collaborators. Immutable; shared by all sessions of a router."""
@@ -48,11 +52,13 @@ class Engine:
     host_scope: str | None = None
     telemetry: Telemetry = field(default_factory=Telemetry, repr=False)
     authorise: Authorise = allow
+    """Asked before every write that somebody asked for."""
     permissions: PermissionHandler | None = None
     client: ClientCapabilities = NOTHING_OFFERED
-    """Asked before every write that somebody asked for."""
     continuation: tuple[ContinuationSource, ...] = ()
     """Who knows something of the work that a successor continues (R-CON-3)."""
+    published: Callable[[], None] = nobody
+    """Called once events are durable, on any thread; they are read from the store. Must not block, and must not raise."""
 
     def new_owner(self) -> str:
         """Return an owner of sessions: one for each drive, so that no two in this process take each other's work for theirs."""

@@ -14,6 +14,7 @@ from kandev_routing_sdk.conductor.claims import hand_backs
 from kandev_routing_sdk.conductor.engine import HEARTBEAT_S, OWNER_LEASE_S, Engine, Tell
 from kandev_routing_sdk.conductor.tasks import abandoned, in_thread
 from kandev_routing_sdk.errors import StaleRevision, StoreUnavailable
+from kandev_routing_sdk.events import EventDraft
 from kandev_routing_sdk.records import (
     ActionRecord,
     Admit,
@@ -90,6 +91,19 @@ class Ledger:
         commit = Commit(before=None, after=transition.after, now=transition.after.updated_at, events=transition.events)
         self._route = (await self._write(commit)).route
         return self._route
+
+    async def append(self, drafts: Sequence[EventDraft]) -> bool:
+        """Make events durable that belong to no transition; False: the route is somebody else's by now, nothing was written."""
+        engine, route, now = self._engine, self.route, self._engine.clock.now()
+
+        def write() -> bool:
+            written = engine.store.append_events(route, owner_id=self.owner_id, events=drafts, now=now)
+            if written is None:
+                engine.telemetry.fenced(Fence.GENERATION)
+            engine.published()
+            return written is not None
+
+        return await in_thread(write)
 
     async def disown(self, attempt: AttemptRecord) -> None:
         """Note of an attempt that nothing runs for it, and that nobody here will start it: whoever comes first may (R-DUR-3)."""
@@ -174,11 +188,13 @@ class Ledger:
 
     async def _write(self, commit: Commit) -> Committed:
         """Commit, and count what that made true: on the same thread, so that no cancelled caller is in between."""
-        store, telemetry = self._engine.store, self._engine.telemetry
+        store, telemetry, published = self._engine.store, self._engine.telemetry, self._engine.published
 
         def write() -> Committed:
             committed = store.commit(commit)
             telemetry.committed(commit, committed)
+            if committed.events:
+                published()
             return committed
 
         try:

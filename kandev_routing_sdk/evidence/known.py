@@ -8,7 +8,7 @@ import json
 import re
 import shlex
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 from urllib.parse import quote, quote_plus
 
@@ -21,6 +21,8 @@ _SHORTEST_FORM: Final = 8
 _SHORTEST_LINE: Final = 24
 _BREAK: Final = re.compile(r"(?:[ \t]|\\+[rt])*(?:\\+\r?\n|\r?\n|\\+n)(?:[ \t]|\\+t)*")
 """A line break with its indentation: also written out as JSON does, or behind a shell's backslash."""
+_HALF_A_BREAK: Final = re.compile(r"(?:[ \t\r]|\\+[rt]?)+\Z")
+"""What may become a line break with what comes next."""
 
 
 class KnownValues:
@@ -51,24 +53,53 @@ class KnownValues:
                 at = text.find(form, at + 1)
         return found
 
+    def whole_until(self, text: str) -> int:
+        """Up to where ``text`` may be handed out before more of it is there: no value lies across that place, or may come to."""
+        end = self._may_begin(text)
+        for cut in (text, _HALF_A_BREAK.sub("", text)):
+            joined, original = _joined(cut)
+            begins = self._may_begin(joined)
+            end = min(end, original(begins)) if begins < len(joined) else end
+        spans = self._spans(text) + self._broken_spans(text)
+        while (across := [start for start, stop in spans if start < end < stop]) != []:
+            end = min(across)
+        return end
+
+    def _may_begin(self, text: str) -> int:
+        """Where the first value may begin of which ``text`` ends too early to know; its length: nowhere."""
+        first = len(text)
+        for form in self._forms:
+            at = text.find(form[0], max(0, len(text) - len(form) + 1))
+            while 0 <= at < first:
+                if form.startswith(text[at:]):
+                    first = at
+                at = text.find(form[0], at + 1)
+        return first
+
     def _broken_spans(self, text: str) -> list[tuple[int, int]]:
         """Where values stand that line breaks cut: they are found in the text without its breaks."""
-        starts, shifts, kept, removed = [0], [0], [], 0
-        done = 0
-        for found in _BREAK.finditer(text):
-            kept.append(text[done : found.start()])
-            done = found.end()
-            removed += done - found.start()
-            starts.append(done - removed)
-            shifts.append(removed)
-        if len(starts) == 1:
-            return []
-        kept.append(text[done:])
+        joined, original = _joined(text)
+        return (
+            [] if joined == text else [(original(start), original(end - 1) + 1) for start, end in self._spans(joined)]
+        )
 
-        def original(position: int) -> int:
-            return position + shifts[bisect_right(starts, position) - 1]
 
-        return [(original(start), original(end - 1) + 1) for start, end in self._spans("".join(kept))]
+def _joined(text: str) -> tuple[str, Callable[[int], int]]:
+    """``text`` without its line breaks, and what tells where something of it stands in ``text``."""
+    starts, shifts, kept, removed = [0], [0], list[str](), 0
+    done = 0
+    for found in _BREAK.finditer(text):
+        kept.append(text[done : found.start()])
+        done = found.end()
+        removed += done - found.start()
+        starts.append(done - removed)
+        shifts.append(removed)
+    kept.append(text[done:])
+
+    def original(position: int) -> int:
+        return position + shifts[bisect_right(starts, position) - 1]
+
+    return "".join(kept), original
 
 
 def _replaced(text: str, spans: list[tuple[int, int]], replacement: str) -> str:

@@ -77,6 +77,10 @@ class Sanitiser:
         """``s`` without the known values. For an answer, in which a secret's mere shape may be what was asked for."""
         return self._without_known(well_formed(s))
 
+    def known_until(self, s: str) -> int:
+        """Up to where ``s`` may be handed to :meth:`known_only` while more of it is still to come."""
+        return self._known.whole_until(s) if self._known else len(s)
+
     def value(self, v: JsonValue) -> JsonValue:
         """A JSON value with every string in it sanitised, keys too; what a secret's or an id's key holds is replaced.
 

@@ -25,7 +25,9 @@ def drafts(kinds: Iterable[EventKind], before: Route, after: Route, facts: Facts
     )
 
 
-def _params(kind: EventKind, before: Route, after: Route, facts: Facts) -> dict[str, JsonValue]:
+def _params(  # noqa: PLR0911  # one for each kind
+    kind: EventKind, before: Route, after: Route, facts: Facts
+) -> dict[str, JsonValue]:
     match kind:
         case EventKind.ROUTE_CHANGING:
             return {"prior_profile_id": before.execution_profile_id, **_cause(after)}
@@ -37,12 +39,19 @@ def _params(kind: EventKind, before: Route, after: Route, facts: Facts) -> dict[
             return {**_waiting(after), **facts.labels}
         case EventKind.ROUTE_PENDING:
             return {"profile_id": after.execution_profile_id, "pending": after.state is State.REROUTE_PENDING}
-        case EventKind.TURN_STARTED | EventKind.TURN_ENDED:
+        case EventKind.TURN_STARTED | EventKind.TURN_ENDED | EventKind.TURN_OUTPUT:
             return {**_turn(after), **facts.labels}
         case EventKind.TURN_FAILED:
             return {**_turn(after), **_cause(after)}
+        case EventKind.USER_MESSAGE:
+            return message_params(facts.prompt or "", after.prompt_number)
         case EventKind.ROUTE_STOPPED:
             return {"prior_state": before.state.value, "profile_id": after.execution_profile_id}
+
+
+def message_params(text: str, prompt_number: int) -> dict[str, JsonValue]:
+    """Return the parameters of a user's message."""
+    return {"text": text, "prompt_number": prompt_number}
 
 
 def _turn(route: Route) -> dict[str, JsonValue]:

@@ -138,6 +138,10 @@ class EventKind(StrEnum):
     TURN_ENDED = "session.turn_ended"
     TURN_FAILED = "session.turn_failed"
     ROUTE_STOPPED = "session.route_stopped"
+    USER_MESSAGE = "session.user_message"
+    """A message of the user's is kept: in the transaction that parks it (R-CON-10)."""
+    TURN_OUTPUT = "session.turn_output"
+    """What the agent said in a turn. Of no transition: written while the turn runs."""
 
 
 @dataclass(frozen=True, slots=True)

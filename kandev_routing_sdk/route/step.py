@@ -16,10 +16,10 @@ from kandev_routing_sdk.errors import (
     TurnInProgress,
 )
 from kandev_routing_sdk.policy import Context, Decision, DecisionKind
-from kandev_routing_sdk.route.drafts import drafts
+from kandev_routing_sdk.route.drafts import drafts, message_params
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.guards import ACTIONS, is_settled, matching
-from kandev_routing_sdk.route.model import Effect, EventDraft, Reason, Route, State, Trigger
+from kandev_routing_sdk.route.model import Effect, EventDraft, EventKind, Reason, Route, State, Trigger
 from kandev_routing_sdk.route.rows import Goes, Row
 from kandev_routing_sdk.route.writes import Move, apply
 
@@ -81,7 +81,10 @@ def begin(  # noqa: PLR0913  # what a route begins with
         created_at=now,
         updated_at=now,
     )
-    return Transition(None, route, (Effect.SELECT,), ())
+    said = prompt is not None and kind == "session"  # a call's prompt is its caller's, and is kept nowhere (R-UTL-4)
+    params = message_params(prompt or "", route.prompt_number)
+    events = (EventDraft(EventKind.USER_MESSAGE, route.reason, params),) if said else ()
+    return Transition(None, route, (Effect.SELECT,), events)
 
 
 def step(route: Route, trigger: Trigger, facts: Facts | None = None, *, now: datetime) -> Transition:

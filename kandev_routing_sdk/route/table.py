@@ -22,6 +22,8 @@ ATTEMPT_CAP: Final = 20
 
 _FAIL: Final = (W.RECORD_FAILURE, W.MARK_UNLESS_CLEAN, W.END_TURN, W.BIND_SESSION)
 _RESELECT: Final = (E.STOP_DOWNSTREAM, E.BUILD_CONTINUATION, E.SELECT)
+_SAID: Final = (K.USER_MESSAGE,)
+"""With every prompt that is parked."""
 _RELAUNCH: Final = (E.DISARM_DEADLINE, E.STOP_DOWNSTREAM, E.LAUNCH)
 
 
@@ -53,9 +55,10 @@ def _switch(
     )
 
 
-def _reselect(reason: Reason, *writes: Write, when: tuple[Guard, ...] = ()) -> Row:
+def _reselect(reason: Reason, *writes: Write, when: tuple[Guard, ...] = (), events: tuple[EventKind, ...] = ()) -> Row:
     """Leaving ``waiting`` or ``action_required`` starts a new round of the cycle."""
-    return Row(S.SELECTING, reason, when, (W.NEW_ROUND, *writes, W.CLEAR_DEADLINE), (E.DISARM_DEADLINE, *_RESELECT))
+    away = (W.NEW_ROUND, *writes, W.CLEAR_DEADLINE)
+    return Row(S.SELECTING, reason, when, away, (E.DISARM_DEADLINE, *_RESELECT), events)
 
 
 def _fresh(*guards: Guard) -> _Rows:
@@ -66,7 +69,8 @@ def _fresh(*guards: Guard) -> _Rows:
 
 def _prompt_to_another(*guards: Guard) -> Row:
     """The next turn begins without the candidate, which was removed or disabled while nothing ran (R-ENG-4)."""
-    return _switch(R.CANDIDATE_REMOVED, when=(*guards, G.UNLISTED), writes=(W.NEW_CYCLE, W.PARK_PROMPT))
+    parked = (W.NEW_CYCLE, W.PARK_PROMPT)
+    return _switch(R.CANDIDATE_REMOVED, when=(*guards, G.UNLISTED), writes=parked, events=_SAID)
 
 
 def _late_effect() -> _Rows:
@@ -165,7 +169,7 @@ def _active() -> _Rows:
     redo, relaunch = (W.END_TURN, W.REDO_ATTEMPT), (E.STOP_DOWNSTREAM, E.LAUNCH)
     return {
         T.PROMPT: (
-            Row(S.ACTIVE, R.USER_ACTION, (*idle, G.LISTED), next_turn, (E.SEND_PROMPT,)),
+            Row(S.ACTIVE, R.USER_ACTION, (*idle, G.LISTED), next_turn, (E.SEND_PROMPT,), _SAID),
             _prompt_to_another(*idle),
         ),
         T.PROCESS_GONE: (Row(S.STARTING, None, idle, (W.REDO_ATTEMPT,), relaunch),),
@@ -256,7 +260,7 @@ def _timed() -> _Rows:
         **_fresh(),
         T.CANCEL_WAIT: (_person(R.USER_ACTION),),
         T.CANDIDATE_REMOVED: (_switch(R.CANDIDATE_REMOVED, writes=(W.EXCLUDE_CURRENT,)),),
-        T.PROMPT: (Row(S.RETRYING, R.USER_ACTION, (G.LISTED,), next_turn, _RELAUNCH), _prompt_to_another()),
+        T.PROMPT: (Row(S.RETRYING, R.USER_ACTION, (G.LISTED,), next_turn, _RELAUNCH, _SAID), _prompt_to_another()),
         **_late_effect(),
     }
 
@@ -278,7 +282,7 @@ def _waiting() -> _Rows:
         T.RETRY_NOW: (_reselect(R.USER_ACTION, W.RENEW_CAP, W.PROBE_EARLY),),
         T.SKIP_NOW: (_reselect(R.USER_ACTION, W.RENEW_CAP, W.SKIP_CURRENT_ONCE),),
         T.CANCEL_WAIT: (_person(R.USER_ACTION),),
-        T.PROMPT: (_reselect(R.USER_ACTION, W.NEW_CYCLE, W.PARK_PROMPT),),
+        T.PROMPT: (_reselect(R.USER_ACTION, W.NEW_CYCLE, W.PARK_PROMPT, events=_SAID),),
         **_late_effect(),
     }
 
@@ -300,7 +304,7 @@ def _action_required() -> _Rows:
         T.SKIP_NOW: (_switch(R.USER_ACTION, when=routed, writes=skip),),
         T.CANCEL_WAIT: (Row(Goes.NOWHERE, when=on),),
         # What the unsafe attempts of the turn may have done stays marked: the next agent is told (R-SAFE-4).
-        T.PROMPT: (_reselect(R.USER_ACTION, W.NEW_CYCLE, W.PARK_PROMPT, when=on),),
+        T.PROMPT: (_reselect(R.USER_ACTION, W.NEW_CYCLE, W.PARK_PROMPT, when=on, events=_SAID),),
         T.LATE_EFFECT: (Row(Goes.NOWHERE, R.UNSAFE_EFFECTS, on, marked, (), (K.ROUTE_WAITING,)),),
         T.FLAG_ON: (
             Row(Goes.BACK, None, (G.FLAG_WAS_OFF,), (W.RESTORE_PRIOR,), (E.ARM_DEADLINE,), (K.ROUTE_WAITING,)),

@@ -52,6 +52,27 @@ class Asked:
     """A repeated id is carried out once."""
 
 
+def asked_for(
+    session_id: str,
+    action: Action | str,
+    *,
+    expected_generation: int,
+    expected_revision: int | None = None,
+    action_id: str | None = None,
+) -> Asked:
+    """Return what a person asked for. Raises :class:`~kandev_routing_sdk.errors.UsageError` when there is no such action."""
+    known = [a.value for a in Action]
+    if action not in known:
+        raise UsageError(f"there is no action {action!r}; actions are {', '.join(known)}")
+    return Asked(
+        session_id=session_id,
+        action=Action(action),
+        expected_generation=expected_generation,
+        expected_revision=expected_revision,
+        action_id=action_id,
+    )
+
+
 async def act(engine: Engine, asked: Asked, tell: Tell) -> Drive | None:
     """Carry out an action; return the drive to be kept going, or None when this id was carried out before.
 

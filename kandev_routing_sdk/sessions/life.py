@@ -30,7 +30,8 @@ class Order:
     """A session to be begun."""
 
     profile_id: str
-    prompt: str = field(repr=False)
+    prompt: str | None = field(repr=False)
+    """None: the session is begun and made ready, and asked later."""
     cwd: Path
 
 
@@ -74,14 +75,14 @@ def _folder(route: Route) -> Path:
 
 
 async def begin_session(engine: Engine, order: Order, *, here: bool) -> Route:
-    """Make a session durable with its first prompt, and start nothing.
+    """Make a session durable, with its first prompt if there is one, and start nothing.
 
     ``here``: this process goes on with it at once; otherwise whichever worker comes first.
 
     Raises what :func:`~kandev_routing_sdk.resolver.resolve` raises, and :class:`~kandev_routing_sdk.errors.UsageError` for an empty
     prompt or a folder that does not exist.
     """
-    if not order.prompt.strip():
+    if order.prompt is not None and not order.prompt.strip():
         raise UsageError("the prompt is empty; give the agent something to do")
     if not order.cwd.is_dir():
         raise UsageError(f"the working directory {str(order.cwd)!r} does not exist")

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kandev_routing_sdk.conductor import Engine, Tell, in_thread
-from kandev_routing_sdk.errors import UsageError
 from kandev_routing_sdk.ports import Operation
 from kandev_routing_sdk.records import AttemptRecord, DecisionRecord, PromptRecord
 from kandev_routing_sdk.route.model import State
 from kandev_routing_sdk.route.snapshot import Snapshot, snapshot_of
-from kandev_routing_sdk.sessions.actions import Action, Asked, act, prompt, stop_session
+from kandev_routing_sdk.sessions.actions import Action, act, asked_for, prompt, stop_session
+from kandev_routing_sdk.sessions.gate import Gate
 from kandev_routing_sdk.sessions.life import Order, begin_session, go_on, keep_going, silent
 from kandev_routing_sdk.sessions.past import PastDecision, made_again
 from kandev_routing_sdk.sessions.reading import load_session, snapshot
@@ -25,7 +25,7 @@ class Sessions:
     """
 
     def __init__(self, engine: Engine, *, read_only: bool) -> None:
-        self._engine, self._read_only = engine, read_only
+        self._engine, self._gate = engine, Gate(engine, read_only)
 
     # Reading --------------------------------------------------------------------------------------------------------------
 
@@ -91,7 +91,7 @@ class Sessions:
             UsageError: no such profile or folder, or an empty message.
             RoutingError: another child when the profile may not be used, or the store refuses.
         """
-        self._may(Operation.SESSION_START, profile_id)
+        self._gate(Operation.SESSION_START, profile_id)
         route = await begin_session(self._engine, Order(profile_id, text, Path(cwd)), here=here)
         if here:
             route = await go_on(self._engine, route, on_progress or silent)
@@ -107,7 +107,7 @@ class Sessions:
             TurnInProgress: a turn is on its way.
             DynamicRoutingDisabled: the feature flag is off.
         """
-        self._may(Operation.SESSION_PROMPT, session_id)
+        self._gate(Operation.SESSION_PROMPT, session_id)
         drive = await prompt(self._engine, session_id, text, on_progress or silent)
         await (keep_going(drive) if here else drive.hand_on())
         return await in_thread(self.snapshot, session_id)
@@ -140,13 +140,10 @@ class Sessions:
             IllegalTransition: nothing like that can be done where the session is.
             NotAdmitted: somebody else is finding out whether the resource is back.
         """
-        self._may(Operation.SESSION_ACT, session_id)
-        known = [a.value for a in Action]
-        if action not in known:
-            raise UsageError(f"there is no action {action!r}; actions are {', '.join(known)}")
-        asked = Asked(
-            session_id=session_id,
-            action=Action(action),
+        self._gate(Operation.SESSION_ACT, session_id)
+        asked = asked_for(
+            session_id,
+            action,
             expected_generation=expected_generation,
             expected_revision=expected_revision,
             action_id=action_id,
@@ -158,12 +155,6 @@ class Sessions:
 
     async def stop(self, session_id: str) -> Snapshot:
         """Stop a session from any state: cancels its turn, ends its agent, charges nothing. Idempotent (R-ENG-7)."""
-        self._may(Operation.SESSION_STOP, session_id)
+        self._gate(Operation.SESSION_STOP, session_id)
         await stop_session(self._engine, session_id, silent)
         return await in_thread(self.snapshot, session_id)
-
-    def _may(self, operation: Operation, subject: str) -> None:
-        """Raise what the host's authorisation raises, before anything happens."""
-        if self._read_only:
-            raise UsageError("this router was opened with read_only=True and can change nothing; open one without it")
-        self._engine.authorise(operation, subject)

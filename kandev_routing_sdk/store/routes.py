@@ -191,6 +191,41 @@ def add_events(tx: Transaction, route: Route, drafts: Sequence[EventDraft], now:
     return tuple(written)
 
 
+_OWNED: Final = (
+    sa.select(_C.session_id)
+    .where(_C.session_id == where("session_id"), _C.owner_id == where("owner_id"), _C.generation == where("generation"))
+    .with_for_update()
+)
+_IS_THERE: Final = sa.select(_E.at, _E.params).where(
+    _E.sequence == where("sequence"), _E.session_id == where("session_id")
+)
+_LAST: Final = sa.select(sa.func.max(_E.sequence))
+
+
+def append_events(
+    tx: Transaction, route: Route, owner_id: str, drafts: Sequence[EventDraft], now: datetime
+) -> tuple[EventRecord, ...] | None:
+    """Append events of no transition, if the route's generation is still ``owner_id``'s; None if it is not."""
+    values = {
+        "where_session_id": route.session_id,
+        "where_owner_id": owner_id,
+        "where_generation": route.generation,
+    }
+    return None if tx.row(_OWNED, values) is None else add_events(tx, route, drafts, now)
+
+
+def is_appended(tx: Transaction, event: EventRecord) -> bool:
+    """Return whether this very event is stored."""
+    row = tx.row(_IS_THERE, {"where_sequence": event.sequence, "where_session_id": event.session_id})
+    return row is not None and row == (codec.to_micros(event.at), codec.to_json(event.params))
+
+
+def last_sequence(tx: Transaction) -> int:
+    """Return the newest event's sequence; 0 without any."""
+    row = tx.row(_LAST, {})
+    return 0 if row is None or row[0] is None else int(row[0])
+
+
 def events(tx: Transaction, session_id: str | None, after: int, limit: int) -> list[EventRecord]:
     """Return events after the cursor, in order."""
     values = {"where_session_id": session_id, "where_after": after, "where_limit": limit}

@@ -10,7 +10,8 @@ from typing import Self
 from kandev_routing_sdk.binding import InstallationKey
 from kandev_routing_sdk.circuits import Circuit, ResourceKey
 from kandev_routing_sdk.clock import SystemClock
-from kandev_routing_sdk.events import EventKind, EventRecord
+from kandev_routing_sdk.events import EventDraft, EventKind, EventRecord
+from kandev_routing_sdk.ports import EventListener
 from kandev_routing_sdk.records import (
     ActionRecord,
     Admit,
@@ -45,6 +46,7 @@ from kandev_routing_sdk.store import (
     waiting,
 )
 from kandev_routing_sdk.store.engine import BlockingClock, Database
+from kandev_routing_sdk.store.listening import PostgresListener
 from kandev_routing_sdk.store.transaction import Transaction
 from kandev_routing_sdk.types import DispatchMark
 
@@ -107,14 +109,16 @@ class SqlStore:
 
         return self._database.write(work)
 
-    def claim(self, why: Claim, *, now: datetime, owner_id: str, until: datetime, limit: int) -> list[Route]:
+    def claim(  # whose, what and how much
+        self, why: Claim, *, now: datetime, owner_id: str, until: datetime, limit: int, only: str | None = None
+    ) -> list[Route]:
         """Take up to ``limit`` free sessions for which ``why`` holds, the longest waiting first."""
         # Asked every second, and hardly ever the case: no write lock for nothing.
-        if limit <= 0 or not self._database.read(lambda tx: waiting.find(tx, why, now=now, limit=1)):
+        if limit <= 0 or not self._database.read(lambda tx: waiting.find(tx, why, now=now, limit=1, only=only)):
             return []
 
         def taken(tx: Transaction) -> list[Route]:
-            found = waiting.find(tx, why, now=now, limit=limit)
+            found = waiting.find(tx, why, now=now, limit=limit, only=only)
             mine = (waiting.take(tx, route, owner_id=owner_id, until=until) for route in found)
             return [route for route in mine if route is not None]
 
@@ -169,6 +173,23 @@ class SqlStore:
     def newest_events(self, session_id: str, kinds: Sequence[EventKind], limit: int) -> list[EventRecord]:
         """Return so many of a session's newest events of these kinds, in order."""
         return self._database.read(lambda tx: routes.newest_events(tx, session_id, kinds, limit))
+
+    def append_events(
+        self, route: Route, *, owner_id: str, events: Sequence[EventDraft], now: datetime
+    ) -> tuple[EventRecord, ...] | None:
+        """Append events while the route's generation is ``owner_id``'s."""
+        return self._database.write(
+            lambda tx: routes.append_events(tx, route, owner_id, events, now),
+            landed=lambda tx, written: written is not None and routes.is_appended(tx, written[-1]),
+        )
+
+    def last_sequence(self) -> int:
+        """Return the newest event's sequence."""
+        return self._database.read(routes.last_sequence)
+
+    def listener(self) -> EventListener | None:
+        """Return what tells of new events, on a connection of its own; None: nothing does, look now and then."""
+        return None if self._database.is_sqlite else PostgresListener(self._database)
 
     # --- circuits ---
 

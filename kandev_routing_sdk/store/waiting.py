@@ -64,6 +64,9 @@ _FREED_BY: Final = _of_this(
         *_FREE,
     )
 )
+_THIS: Final = _S.session_id == where("session_id")
+_CLAIMS_THIS: Final = MappingProxyType({why: rows.where(_THIS) for why, rows in _CLAIMS.items()})
+_THIS_FREED_BY: Final = _FREED_BY.where(_THIS)
 _TAKE: Final = (
     sa.update(SESSIONS)
     .where(_S.session_id == where("session_id"), _S.revision == where("revision"))
@@ -80,14 +83,20 @@ _FORGET: Final = sa.delete(WAITS).where(_W.session_id == where("session_id"))
 _WAIT: Final = insert(WAITS)
 
 
-def find(tx: Transaction, why: Claim, *, now: datetime, limit: int) -> list[Route]:
-    """Return (and lock) the sessions that ``why`` holds for and nobody else is at."""
-    values = {"where_now": codec.to_micros(now), "where_limit": limit}
+def find(tx: Transaction, why: Claim, *, now: datetime, limit: int, only: str | None = None) -> list[Route]:
+    """Return (and lock) the sessions that ``why`` holds for and nobody else is at; ``only``: no other than this one."""
+    since = codec.to_micros(now)
+    values: dict[str, object] = {"where_now": since, "where_limit": limit}
+    if only is not None:
+        values["where_session_id"] = only
     if why is not Claim.RECOVERED:
-        return [codec.decode_route(row) for row in tx.rows(_CLAIMS[why], values)]
+        statement = (_CLAIMS if only is None else _CLAIMS_THIS)[why]
+        return [codec.decode_route(row) for row in tx.rows(statement, values)]
     found: dict[str, Route] = {}
-    for freed in _freed(tx, values["where_now"]):
-        rows = tx.rows(_FREED_BY, values | freed | {"where_limit": limit - len(found)})
+    for freed in _freed(tx, since):
+        rows = tx.rows(
+            _FREED_BY if only is None else _THIS_FREED_BY, values | freed | {"where_limit": limit - len(found)}
+        )
         # A session may wait for several circuits.
         found |= {route.session_id: route for route in map(codec.decode_route, rows)}
         if len(found) >= limit:

@@ -324,7 +324,8 @@ def test_a_prompt_to_an_idle_session_is_a_new_turn() -> None:
         moved.after.generation,
         moved.after.attempts_in_turn,
     )
-    assert () == moved.events, "it is told when its agent is ready, once"
+    (said,) = moved.events  # that its turn starts is told when its agent is ready, once
+    assert (EventKind.USER_MESSAGE, {"text": "more", "prompt_number": 2}) == (said.kind, said.params)
     with pytest.raises(TurnInProgress):
         step(moved.after, T.PROMPT, Facts(prompt="and", attempt_id="a3"), now=NOW)
 

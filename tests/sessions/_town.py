@@ -187,7 +187,7 @@ class Process:
         """What the host holds."""
         kept = Profiles(self.engine, self.engine.profiles, "the shelf", keeps=False)
         settings = Settings("sqlite:///unused.db", dynamic_agent_routing=self.engine.dynamic_enabled, profiles={})
-        return Router(Opening(lambda: Opened(self.engine, settings, kept)), read_only=False)
+        return Router(Opening(lambda: Opened.of(self.engine, settings, kept)), read_only=False)
 
 
 @dataclass
