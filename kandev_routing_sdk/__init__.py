@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kandev_routing_sdk.catalogue.classification import Classification
-    from kandev_routing_sdk.continuation import GitWorktree
+    from kandev_routing_sdk.continuation import GitWorktree, Transcript
     from kandev_routing_sdk.door import explain, route_once, route_once_async
     from kandev_routing_sdk.errors import NotPermitted, RoutingError
     from kandev_routing_sdk.events import EventKind, EventRecord
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 _HOMES = (
     ("catalogue.classification", ("Classification",)),
-    ("continuation", ("GitWorktree",)),
+    ("continuation", ("GitWorktree", "Transcript")),
     ("door", ("explain", "route_once", "route_once_async")),
     ("errors", ("NotPermitted", "RoutingError")),
     ("events", ("EventKind", "EventRecord")),
@@ -213,6 +213,7 @@ __all__ = [
     "SyncSession",
     "Terminal",
     "TerminalRequest",
+    "Transcript",
     "Turn",
     "Waiting",
     "WorkerReport",

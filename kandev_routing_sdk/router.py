@@ -99,7 +99,7 @@ class Router:
             key: the host's own installation key (R-CIR-3).
             catalogue: rules that were loaded already, instead of the neutral ones and the adapters'.
             continuation: who knows something of the work that a successor continues, in this order (R-CON-3); default: the git
-                work tree. These replace it.
+                work tree and the stored transcript. These replace them.
             authorise: asked before every write, and raises to refuse it; default: all may be done.
             permissions: answers what agents ask leave for; default: each profile's ``permissions.default``.
             client: files and terminals that the host offers to agents; default: none.

@@ -68,6 +68,9 @@ class Asked:
     def take(self, message: Message) -> None:
         """Answer a request, at once or when the host has."""
         method, asker = message["method"], self._host.asker
+        if self._over and self._in_turn:
+            self._reply(message, *self._unanswered(message))
+            return
         if method == PERMISSION:
             if self._host.permissions is None or asker is None or not self._in_turn:
                 self._reply(message, self._default(message), None)

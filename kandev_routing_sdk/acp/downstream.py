@@ -18,7 +18,7 @@ from kandev_routing_sdk.process.driver import AgentDriver
 from kandev_routing_sdk.process.endings import launch_failed, note_child, note_exit, settle
 from kandev_routing_sdk.process.feed import TurnFeed, call_host, violation
 from kandev_routing_sdk.process.limits import ProcessLimits
-from kandev_routing_sdk.spec.adapter import Exited
+from kandev_routing_sdk.spec.adapter import Exited, Extractor
 
 
 class AcpDownstream(AgentDriver):
@@ -78,12 +78,31 @@ class AcpDownstream(AgentDriver):
         if child is None or wire is None or wire.session_id is None:
             turn.failed("no_session")
             return
-        feed = wire.turn_to(TurnFeed(self._extractor, turn, self._on_first_sign, self._limits))
+        feed = TurnFeed(self._extractor, turn, self._on_first_sign, self._limits)
+        await self._exchange(child, wire, wire.turn_to(feed), text)
+
+    async def ask(self, text: str, turn: TurnRecord, extractor: Extractor) -> bool:
+        """Give the agent one more prompt after its turn, with a turn and an extractor of its own; whether it could take one.
+
+        As :meth:`prompt` otherwise. Cancelling it ends the process.
+        """
+        child, wire = self._child, self._wire
+        if self._asked_to_end() or child is None or wire is None or wire.session_id is None:
+            return False
+        if wire.peer.closed or child.ended:
+            return False
+        feed = TurnFeed(extractor, turn, None, self._limits)
+        await self._exchange(child, wire, wire.turn_to(feed), text)
+        return True
+
+    async def _exchange(self, child: Child, wire: Wire, feed: TurnFeed, text: str) -> None:
+        """One prompt, its answer, and the quiet after it."""
+        turn, session_id = feed.turn, wire.session_id or ""
         giving_up = asyncio.create_task(_close_when_hopeless(feed, wire, self._plan.first_sign_s), name="hopeless turn")
         try:
             if not wire.peer.closed:
                 turn.sent()
-            response = await wire.call(prompt_call(wire.session_id, text))
+            response = await wire.call(prompt_call(session_id, text))
             if response is not None:
                 await self._quiet(wire)
         except BaseException:

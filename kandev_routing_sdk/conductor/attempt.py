@@ -64,6 +64,8 @@ class Attempt:
     voice: Voice
     telemetry: Telemetry
     span: Span
+    last_words: str | None = None
+    """What its agent said when it was asked to hand over."""
 
     @property
     def record(self) -> AttemptRecord:
@@ -171,15 +173,11 @@ def report_of(record: AttemptRecord) -> AttemptReport:
     )
 
 
-def make_attempt(
-    engine: Engine, record: AttemptRecord, prepared: Prepared, lease: Lease, emit: Callable[[AgentUpdate], None]
-) -> Attempt:
-    """Put together what runs for a committed attempt. Starts nothing.
-
-    Raises whatever the adapter's ``extractor()`` raises.
-    """
-    plan, voice = prepared.plan, Voice(emit, prepared.cleaner)
-    turn = TurnRecord(
+def new_turn(
+    engine: Engine, record: AttemptRecord, prepared: Prepared, emit: Callable[[AgentUpdate], None]
+) -> TurnRecord:
+    """Return the empty record of a turn of an attempt's agent."""
+    return TurnRecord(
         TurnContext(
             family=record.family,
             session_id=record.session_id,
@@ -188,12 +186,23 @@ def make_attempt(
             attempt_id=record.attempt_id,
             provider_id=record.provider_id,
             model_id=record.model_id,
-            local_zone=plan.local_zone,
+            local_zone=prepared.plan.local_zone,
         ),
         prepared.cleaner,
-        voice,
+        emit,
         decides=lambda signal: engine.catalogue.decides(signal, record.family),
     )
+
+
+def make_attempt(
+    engine: Engine, record: AttemptRecord, prepared: Prepared, lease: Lease, emit: Callable[[AgentUpdate], None]
+) -> Attempt:
+    """Put together what runs for a committed attempt. Starts nothing.
+
+    Raises whatever the adapter's ``extractor()`` raises.
+    """
+    plan, voice = prepared.plan, Voice(emit, prepared.cleaner)
+    turn = new_turn(engine, record, prepared, voice)
     marks = Marks(engine, record)
     drives: Callable[..., Downstream] = HeadlessDownstream
     if plan.transport is Transport.ACP:

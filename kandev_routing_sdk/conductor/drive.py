@@ -31,6 +31,7 @@ from kandev_routing_sdk.conductor.judge import (
 from kandev_routing_sdk.conductor.ledger import Ledger
 from kandev_routing_sdk.conductor.masking import masked
 from kandev_routing_sdk.conductor.output import OutputWriter
+from kandev_routing_sdk.conductor.parting import part_from, words_of
 from kandev_routing_sdk.conductor.recovery import Recovery
 from kandev_routing_sdk.conductor.requests import Requests
 from kandev_routing_sdk.conductor.resume import Resuming
@@ -354,11 +355,9 @@ class Drive:
         """The turn is quiet and its agent gone: settle it (R-SAFE-6)."""
         attempt = self._attempt
         assert attempt is not None  # noqa: S101  # only called for a running one
-        await attempt.downstream.stop()
-        if not attempt.downstream.reaped:  # what may still act has effects that nobody sees: no successor (R-CON-8)
-            attempt.turn.incomplete()
         if self.route.turn_running:
             await self._edits.notice()
+        await part_from(self._engine, attempt, self.route)
         now = self._engine.clock.now()
         report = attempt.turn.report(now)
         if report.outcome is AttemptOutcome.SUCCESS and not is_empty_answer(report):
@@ -381,7 +380,7 @@ class Drive:
         attempt.voice.close()
         cut = await self._output.finish()
         settled, told = attempt.settled(report, verdict, transition.after.updated_at), attempt.voice.told_in(transition)
-        transition = replace(told, events=(*cut, *told.events))
+        transition = replace(told, events=(*cut, *words_of(attempt, self.route), *told.events))
         with anyio.CancelScope(shield=True):  # what happened is told as it was written, whoever gives up meanwhile
             await self._ledger.commit(
                 transition,

@@ -127,8 +127,13 @@ def is_first(route: Route, reports: Sequence[AttemptReport]) -> bool:
 
 def may_have_past(route: Route, reports: Sequence[AttemptReport]) -> bool:
     """Whether there may be work to be continued: none where provably nothing happened, and never in a call (R-CON-10)."""
-    happened = route.potentially_effectful or any(effect_refusal(r.effects) is not None for r in reports)
+    happened = route.potentially_effectful or any(_did(r) for r in reports)
     return route.kind == "session" and (happened or route.prompt_number > 1)
+
+
+def _did(report: AttemptReport) -> bool:
+    """Whether it answered, or may have done something."""
+    return report.outcome is AttemptOutcome.SUCCESS or effect_refusal(report.effects) is not None
 
 
 def have_worked(attempts: Sequence[AttemptRecord]) -> bool:
@@ -179,18 +184,18 @@ def package_of(
     the end of: with a new message nothing of that is over (R-SAFE-4).
     """
     past = past or Past()
-    last, failed = (reports[-1] if reports else None), route.classification
+    answered = bool(reports) and reports[-1].outcome is AttemptOutcome.SUCCESS
+    last, failed = (None if answered or not reports else reports[-1]), route.classification
     if last is not None:
         failed = last.classification
-    happened = any(effect_refusal(r.effects) is not None for r in reports)
+    happened = not answered and any(effect_refusal(r.effects) is not None for r in reports)
     before = route.execution_profile_id if last is None else last.execution_profile_id
     clean_so_far = not happened and not route.potentially_effectful and (last is not None or not past.worked)
-    named = last is not None or route.potentially_effectful or clean_so_far
     return ContinuationPackage(
         **asdict(past.part),
         missing=past.missing,
-        from_profile=(before or "") if named else "",
-        reason=None if last is None else route.reason,
+        from_profile=(before or "") if before != successor or clean_so_far else "",
+        reason=route.reason if reports else None,
         failure_code=failed.code if failed else None,
         failure_class=failed.error_class if failed else None,
         nothing_happened=clean_so_far,

@@ -2,6 +2,7 @@
 
 from kandev_routing_sdk.continuation.gather import Gathered, gather
 from kandev_routing_sdk.continuation.sources import sources_of
+from kandev_routing_sdk.continuation.transcript import Transcript
 from kandev_routing_sdk.continuation.worktree import GitWorktree
 
-__all__ = ["Gathered", "GitWorktree", "gather", "sources_of"]
+__all__ = ["Gathered", "GitWorktree", "Transcript", "gather", "sources_of"]

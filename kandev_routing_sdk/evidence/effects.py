@@ -55,6 +55,12 @@ class EffectLedger:
         """Something may have happened unseen (R-SAFE-7)."""
         self._complete = False
 
+    def add(self, effects: Effects) -> None:
+        """What happened elsewhere on behalf of the same attempt counts as well; that it was told anything does not."""
+        self._tool_call = self._tool_call or effects.tool_call
+        self._tool_effect = self._tool_effect or effects.tool_effect
+        self._complete = self._complete and effects.complete
+
     @property
     def effects(self) -> Effects:
         """The marks so far."""

@@ -188,6 +188,10 @@ class TurnRecord:
         """Something may have happened unseen (R-SAFE-7)."""
         self._ledger.incomplete()
 
+    def also(self, effects: Effects) -> None:
+        """What its agent did when it was asked to hand over counts as this turn's: tools, and what was not seen (R-CON-3)."""
+        self._ledger.add(effects)
+
     def signal(self, signal: Signal) -> None:
         """Add a piece of evidence; sanitised and bounded here."""
         self._collector.add(signal if signal.phase else signal.model_copy(update={"phase": self.phase}), self.torn)
@@ -261,6 +265,11 @@ class TurnRecord:
     def outcome(self) -> AttemptOutcome | None:
         """How the extractor has said that the turn ended, or None."""
         return self._told.outcome
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why, in the agent's words."""
+        return self._told.stop_reason
 
     @property
     def ended(self) -> bool:

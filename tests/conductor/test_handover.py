@@ -114,6 +114,21 @@ def test_a_second_message_after_nothing_ever_happened_is_a_replay() -> None:
     assert (True, False, "fable") == (package.nothing_happened, package.earlier_work, package.from_profile)
 
 
+def test_after_an_answer_nothing_is_in_doubt() -> None:
+    """R-ENG-4: its candidate was removed while it answered."""
+    removed = route(prompt_number=1, parked_prompt=None, reason=Reason.CANDIDATE_REMOVED)
+    reports = [report_of(tried(1, FAILED)), report_of(tried(2, OK, TOOL))]
+    assert may_have_past(removed, reports)
+    package = package_of(removed, reports, "sol", Past(worked=True))
+    assert (False, False, "fable", Reason.CANDIDATE_REMOVED, None) == (
+        package.nothing_happened,
+        package.potentially_effectful,
+        package.from_profile,
+        package.reason,
+        package.failure_code,
+    )
+
+
 def test_what_may_have_happened_is_not_over_with_a_new_message() -> None:
     """R-SAFE-4."""
     package = package_of(route(potentially_effectful=True), [], "sol", Past(worked=True))

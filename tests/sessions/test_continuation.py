@@ -5,16 +5,22 @@ from __future__ import annotations
 import os
 import subprocess
 import threading
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kandev_routing_sdk.conductor.parting import REQUEST
 from kandev_routing_sdk.continuation import GitWorktree, gather
+from kandev_routing_sdk.events import EventKind
 from kandev_routing_sdk.ports import ContinuationPart, ContinuationRequest
+from kandev_routing_sdk.profiles import Profile
 from kandev_routing_sdk.route.continuation import LEAST_NOTE_BYTES, OPENING
 from kandev_routing_sdk.route.snapshot import Snapshot
+from kandev_routing_sdk.testing import ScriptBuilder
+from kandev_routing_sdk.types import AttemptOutcome, CircuitState
 from tests.routes._world import answers
 from tests.sessions._home import Home
 
@@ -91,6 +97,9 @@ def test_the_successor_is_told_of_the_file_that_its_predecessor_made_and_its_dif
         ">   ?? made.py",
         "> made.py | new, not added",
         "> new file made.py\n> +made = 'by fable'",
+        "Earlier messages of the user, oldest first:\n> - make a file",
+        "Conversation so far:\n> fable, to message 1 (ended: succeeded):\n> I made it",
+        "Tools and results:\n> fable, for message 1: Write made.py: done",
     ):
         assert part in prompt
     assert 1 == prompt.count("now use it"), "it is not its own past"
@@ -192,6 +201,7 @@ def test_after_effects_the_successor_is_told_what_to_verify(lite_home: Home) -> 
         "Must not be repeated before it is verified:\n> - whatever attempt 1 (fable) did: it ended as failed, and a tool ran"
         in prompt
     )
+    assert "Completed, do not repeat:\n> - Append a line (attempt 1, fable)" in prompt
     assert ">   ?? made.txt" in prompt
     assert "failed before it did anything" not in prompt
 
@@ -231,3 +241,90 @@ def test_the_note_is_fitted_to_the_successors_window(lite_home: Home) -> None:
     assert prompt.startswith("and then\n\n")
     assert len(prompt.encode()) - len("and then\n\n") <= LEAST_NOTE_BYTES
     assert "Left out for length: " in prompt
+
+
+# --- last words ---
+
+
+class Edited:
+    """Profiles that a person edits when something was seen."""
+
+    def __init__(self, home: Home, seen: Callable[[], object]) -> None:
+        self._home, self._seen = home, seen
+
+    def all(self) -> Mapping[str, Profile]:
+        for candidate in self._home.candidates:
+            candidate["enabled"] = not (candidate["profile"] == "fable" and self._seen())
+        return self._home.settings.profiles
+
+    def get(self, profile_id: str) -> Profile | None:
+        return self.all().get(profile_id)
+
+
+def replaced_while_it_answers(home: Home, *answers_of_fable: ScriptBuilder) -> str:
+    """Fable is disabled during its turn, which it ends; Codex gets the next message."""
+    home.transport = "acp"
+    home.agent("fable", *answers_of_fable)
+    home.agent("codex", answers().say("done"))
+    parts: dict[str, Any] = {"profiles": Edited(home, lambda: home.agents["fable"].prompts)}
+    begun: Snapshot = home.async_with(lambda r: r.sessions.start("frontier", "do it", cwd=home.folder), **parts)
+    home.async_with(lambda r: r.run_worker(until_idle=True, poll_s=0.01), **parts)
+    home.async_with(lambda r: r.sessions.prompt(begun.session_id, "and then"), **parts)
+    home.async_with(lambda r: r.run_worker(until_idle=True, poll_s=0.01), **parts)
+    return begun.session_id
+
+
+def test_an_agent_that_is_replaced_while_it_answers_is_asked_to_hand_over(lite_home: Home) -> None:
+    """R-CON-3: and what it says is no part of the user's turn."""
+    summary = answers().say("I did the half; do not repeat it")
+    session = replaced_while_it_answers(lite_home, answers().say("half done"), summary)
+
+    first, second = lite_home.agents["fable"].prompts
+    assert ("do it", REQUEST) == (first.prompt, second.prompt)
+    assert first.pid == second.pid
+    assert ["and then"] == [p.prompt.partition("\n")[0] for p in lite_home.agents["codex"].prompts]
+    prompt = told(lite_home, "codex")
+    assert "You continue existing work: another agent (fable) worked in this session before you" in prompt
+    assert "Why the agent changed: candidate_removed." in prompt
+    assert "What the agent before you says:\n> I did the half; do not repeat it" in prompt
+    assert "> half done" in prompt
+    outputs = [e.params for e in lite_home.store.events(session_id=session) if e.kind is EventKind.TURN_OUTPUT]
+    assert [("text", "half done"), ("handover", "I did the half; do not repeat it")] == [
+        (p["type"], p["text"]) for p in outputs[:2]
+    ]
+
+
+@pytest.mark.parametrize("fault", ["hangs", "fails", "dies", "says nothing"])
+def test_an_agent_that_gives_no_summary_holds_nothing_up(
+    lite_home: Home, fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kandev_routing_sdk.conductor.parting.LIMIT_S", 0.5)
+    last = {
+        "hangs": answers().hang(),
+        "fails": answers().fail_quota(60),
+        "dies": answers().die(),
+        "says nothing": answers(),
+    }[fault]
+    session = replaced_while_it_answers(lite_home, answers().say("half done"), last)
+    assert 1 == len(lite_home.agents["codex"].prompts)
+    assert AttemptOutcome.SUCCESS is lite_home.rows(session)[0].outcome
+    assert "What the agent before you says" not in told(lite_home, "codex")
+    assert [] == [c for c in lite_home.circuits() if c.state is not CircuitState.CLOSED], (
+        "it says nothing of the provider's health"
+    )
+
+
+def test_what_an_agent_does_when_it_hands_over_counts(lite_home: Home) -> None:
+    session = replaced_while_it_answers(lite_home, answers().say("half done"), answers().tool(line="x").say("all done"))
+    effects = lite_home.rows(session)[0].effects
+    assert effects is not None
+    assert effects.tool_effect
+
+
+@pytest.mark.parametrize("failure", ["quota", "auth", "network", "overloaded", "context"])
+def test_an_agent_that_its_provider_refused_is_asked_nothing_more(lite_home: Home, failure: str) -> None:
+    lite_home.transport = "acp"
+    script = answers().say("half")
+    lite_home.agent("fable", getattr(script, f"fail_{failure}")())
+    lite_home.run()
+    assert 1 == len(lite_home.agents["fable"].prompts)
