@@ -201,7 +201,7 @@ def make_attempt(
 
     Raises whatever the adapter's ``extractor()`` raises.
     """
-    plan, voice = prepared.plan, Voice(emit, prepared.cleaner)
+    plan, voice = prepared.plan, Voice(emit)
     turn = new_turn(engine, record, prepared, voice)
     marks = Marks(engine, record)
     drives: Callable[..., Downstream] = HeadlessDownstream

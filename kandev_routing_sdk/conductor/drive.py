@@ -379,8 +379,8 @@ class Drive:
     async def _settle(self, attempt: Attempt, report: TurnReport, verdict: Verdict, transition: Transition) -> None:
         attempt.voice.close()
         cut = await self._output.finish()
-        settled, told = attempt.settled(report, verdict, transition.after.updated_at), attempt.voice.told_in(transition)
-        transition = replace(told, events=(*cut, *words_of(attempt, self.route), *told.events))
+        settled = attempt.settled(report, verdict, transition.after.updated_at)
+        transition = replace(transition, events=(*cut, *words_of(attempt, self.route), *transition.events))
         with anyio.CancelScope(shield=True):  # what happened is told as it was written, whoever gives up meanwhile
             await self._ledger.commit(
                 transition,

@@ -18,6 +18,7 @@ from kandev_routing_sdk.events import EventDraft, EventKind
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.evidence.updates import (
     AgentUpdate,
+    CapabilitiesUpdate,
     InnerRetry,
     Notice,
     TextDelta,
@@ -63,6 +64,8 @@ class TurnOutput:
         self._waiting = 0
         """Characters of the text that goes on."""
         self._chars = self._events = 0
+        self._offers: dict[str, JsonValue] | None = None
+        """What the agent came to offer, and is not written yet: its newest word, as a whole (R-CON-7)."""
         self._closed = False
         self.changed: anyio.Event = anyio.Event()
         self.urgent: anyio.Event = anyio.Event()
@@ -80,7 +83,9 @@ class TurnOutput:
                 self._end_text()
                 self._add(_whole(clean))
                 self.urgent.set()
-            case _:  # its session and what it offers have events of their own
+            case CapabilitiesUpdate():
+                self._offers = clean.capabilities if isinstance(clean, CapabilitiesUpdate) else None
+            case _:  # its session has an event of its own
                 return
         self.changed.set()
 
@@ -152,7 +157,14 @@ class TurnOutput:
         if self._text and len(self._pieces) < _BATCH:
             self._pour(least=1)
         taken, self._pieces = self._pieces[:_BATCH], self._pieces[_BATCH:]
+        if not self._pieces:
+            taken += self.offers()
         return taken
+
+    def offers(self) -> list[_Params]:
+        """Return what it came to offer, once."""
+        offers, self._offers = self._offers, None
+        return [] if offers is None else [{"capabilities": offers}]
 
     def take_back(self, taken: list[_Params]) -> None:
         """These could not be written."""
@@ -163,10 +175,12 @@ class TurnOutput:
         self._end_text()
         self.close()
 
-    def drop(self) -> None:
-        """Nothing of it is to be written any more."""
+    def drop(self) -> list[_Params]:
+        """Nothing of it is to be written any more; return what the agent came to offer, which is no output."""
         self.close()
+        left = [piece for piece in self._pieces if "capabilities" in piece] + self.offers()
         self._pieces = []
+        return left[-1:]
 
 
 class OutputWriter:
@@ -224,8 +238,9 @@ class OutputWriter:
             await self._write(turn)
         except StoreError as problem:  # whether the turn ended well is not up to its output
             _log.warning("output is lost", extra=problem_fields(problem, session_id=self._ledger.route.session_id))
-            turn.drop()
-            return tuple(self._drafts(turn, [{"type": "cut", "because": "store"}]))
+            lost: list[_Params] = [{"type": "cut", "because": "store"}]
+            known = turn.drop()
+            return tuple(self._drafts(turn, [*lost, *known]))
         return ()
 
     async def _write(self, turn: TurnOutput) -> None:
@@ -244,8 +259,12 @@ class OutputWriter:
                     turn.drop()
 
     def _drafts(self, turn: TurnOutput, pieces: list[_Params]) -> Iterator[EventDraft]:
-        reason = self._ledger.route.reason
-        return (EventDraft(EventKind.TURN_OUTPUT, reason, {**piece, **turn.attribution}) for piece in pieces)
+        reason, profile_id = self._ledger.route.reason, turn.attribution["profile_id"]
+        for piece in pieces:
+            if "capabilities" in piece:
+                yield EventDraft(EventKind.CAPABILITIES_REPLACED, reason, {"profile_id": profile_id, **piece})
+            else:
+                yield EventDraft(EventKind.TURN_OUTPUT, reason, {**piece, **turn.attribution})
 
 
 def _whole(update: AgentUpdate) -> _Params:

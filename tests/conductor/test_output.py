@@ -106,14 +106,16 @@ def test_each_kind_has_its_parameters() -> None:
         ToolResult("t", ok=False),
         Notice("careful"),
         InnerRetry(2, 5, 1.5, 529),
+        CapabilitiesUpdate({"models": ["m-1"]}),
         CapabilitiesUpdate({"models": []}),
     ]
-    call, result, notice, retry = said(TurnOutput(attempt(), PLAIN), updates, cleaner=PLAIN)
+    call, result, notice, retry, offers = said(TurnOutput(attempt(), PLAIN), updates, cleaner=PLAIN)
     assert ("tool_call", "t" * 200, True) == (call["type"], call["tool_id"], call["cut"])
     assert outputs.MAX_PIECE >= len(call["title"])
     assert {"type": "tool_result", "tool_id": "t", "ok": False} == result
     assert {"type": "notice", "text": "careful"} == notice
     assert {"type": "inner_retry", "retry": 2, "maximum": 5, "delay_s": 1.5, "status": 529} == retry
+    assert {"capabilities": {"models": []}} == offers, "the newest word of what it offers, as a whole (R-CON-7)"
 
 
 def test_a_hundred_thousand_updates_stay_in_bounds() -> None:
