@@ -15,7 +15,7 @@ import pytest
 
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_sources
-from kandev_routing_sdk.errors import ConfigError
+from kandev_routing_sdk.errors import ConfigError, ProfileNotFound, UsageError
 from kandev_routing_sdk.settings import load_settings
 from kandev_routing_sdk.testing import ScriptBuilder
 from tests.cli._world import Ran, World
@@ -91,6 +91,52 @@ def test_a_fleet_of_fifty_calls_over_two_accounts(world: World) -> None:
     assert first.startswith("50 of 50 answered, "), ran
     assert ["  40 by home", "  10 by work"] == rest[:2]
     assert rest[2].startswith("  work is asked again at "), ran
+
+
+def test_a_chat_has_one_author_and_looks_the_same_after_a_restart(world: World) -> None:
+    """Agents change in the middle of it, a person decides once, and three processes show one conversation (R-CON-1, R-CON-6)."""
+    world.agent("fable", ScriptBuilder().say("Hello, ").say("what is it?"), ScriptBuilder().fail_quota(7200))
+    sol = world.agent(
+        "sol",
+        ScriptBuilder().tool("Write", line="one").say("I go on."),
+        ScriptBuilder().tool("Write", line="two").fail_overloaded(),
+        ScriptBuilder().say("Better now."),
+    )
+    world.dynamic("fable", "sol")
+    world.configure()
+    first = _run(world, "chat.py", "frontier", stdin="Hello\nGo on\n\nAnd now?")
+    assert 0 == first.code, first
+    assert [
+        "you: Hello",
+        "frontier: Hello, what is it?",
+        "  (fable)",
+        "you: Go on",
+        "  fable stops here (quota_limited), another agent goes on",
+        "  [Write]",
+        "frontier: I go on.",
+        "  (sol)",
+        "you: And now?",
+        "  [Write]",
+        "  frontier needs you (provider_overloaded): /retry_now /skip_now /cancel_wait /stop",
+    ] == [line for line in first.out.splitlines() if line]
+    *_, session = first.err.split()
+    second = _run(world, "chat.py", "--session", session, stdin="/dance\n/retry_now\n")
+    shown = second.out.replace("  not done: there is no action 'dance'", "")
+    assert shown.startswith(first.out), second
+    assert ["frontier: Better now.", "  (sol)"] == second.out.splitlines()[-2:]
+    assert 3 == len(sol.prompts)
+    third = _run(world, "chat.py", "--session", session)
+    assert first.out + "frontier: Better now.\n  (sol)\n" == third.out
+
+
+@pytest.mark.usefixtures("quick", "here")
+def test_a_chat_says_what_keeps_it_from_starting(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.configure()
+    chat = _module(monkeypatch, "chat")
+    with pytest.raises(ProfileNotFound):
+        asyncio.run(chat.main("nobody", None))
+    with pytest.raises(UsageError, match="there is no session 'nothing'"):
+        asyncio.run(chat.main("", "nothing"))
 
 
 ENDINGS = {
