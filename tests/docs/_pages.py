@@ -90,9 +90,14 @@ def links(page: Path) -> list[str]:
     return [to for to in _LINK.findall(prose_of(page)) if not re.match(r"[a-z]+:", to)]
 
 
+def all_snippets() -> list[Snippet]:
+    """Return all code, on all pages, in order."""
+    return [s for page in pages() for s in _snippets(page)]
+
+
 def snippets(language: str) -> list[Snippet]:
     """Return all code of a language, on all pages."""
-    return [s for page in pages() for s in _snippets(page) if s.language == language]
+    return [s for s in all_snippets() if s.language == language]
 
 
 def _snippets(page: Path) -> Iterator[Snippet]:
