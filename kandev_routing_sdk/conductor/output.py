@@ -234,6 +234,8 @@ class OutputWriter:
         if turn is None:
             return ()
         turn.end()
+        turn.changed.set()  # whoever waits for more of it looks for the next one
+        turn.urgent.set()
         try:
             await self._write(turn)
         except StoreError as problem:  # whether the turn ended well is not up to its output

@@ -212,3 +212,28 @@ def test_of_a_call_nothing_is_kept() -> None:
     keeper = Keeper(kind="utility")
     assert () == _play(keeper, ["a"])
     assert ([], 0) == (keeper.kept, keeper.asked)
+
+
+def test_the_output_of_a_successor_is_written_while_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for more of the turn that failed before it (R-CON-6)."""
+    monkeypatch.setattr(outputs, "FLUSH_S", 0.001)
+    keeper = Keeper()
+    ledger: Any = keeper
+
+    async def main() -> list[Any]:
+        writer = OutputWriter(ledger)
+        async with anyio.create_task_group() as group:
+            group.start_soon(writer.run)
+            for word in ("first", "second"):
+                turn = writer.turn(attempt(), PLAIN)
+                writer.begin()
+                turn.say(TextDelta(word), TextDelta(word))
+                await anyio.sleep(0.05)
+                seen.append(list(keeper.kept))
+                await writer.finish()
+                await anyio.sleep(0.01)
+            group.cancel_scope.cancel()
+        return seen
+
+    seen: list[list[Any]] = []
+    assert [["first"], ["first", "second"]] == anyio.run(main)

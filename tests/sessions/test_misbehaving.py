@@ -14,6 +14,7 @@ from kandev_routing_sdk.types import AttemptOutcome
 from tests.routes._world import answers
 from tests.sessions._home import Home
 
+MANY = 100_000
 QUIET = {"quiet_period_s": 0.3}
 
 
@@ -123,3 +124,20 @@ def test_an_agent_that_is_deaf_does_not_hold_its_session(acp_home: Home) -> None
     assert ("action_required", "fable", 0) == (seen.state, seen.execution_profile_id, home.agents["codex"].starts)
     (row,) = home.rows(seen.session_id)
     assert (AttemptOutcome.FAILED, []) == (row.outcome, home.agents["fable"].prompts)
+
+
+def test_a_turn_of_100000_updates_is_heard_whole_and_kept_in_few_rows(acp_home: Home) -> None:
+    """In seconds: its text is joined, whatever it came in (R-CON-6)."""
+    home = acp_home
+    chunk = {"sessionUpdate": "agent_message_chunk", "messageId": "m", "content": {"type": "text", "text": "x"}}
+    home.agent("fable", answers().update(chunk, times=MANY).say("!", message_id="m"), options=QUIET)
+
+    seen = home.run()
+
+    assert "active" == seen.state
+    output = [e.params for e in home.store.events(session_id=seen.session_id, limit=10_000) if "text" in e.params]
+    assert "x" * MANY + "!" == "".join(str(p["text"]) for p in output if p.get("type") == "text")
+    assert MANY // 100 > len(output)
+    (row,) = home.rows(seen.session_id)
+    assert row.effects is not None
+    assert (AttemptOutcome.SUCCESS, True) == (row.outcome, row.effects.complete)
