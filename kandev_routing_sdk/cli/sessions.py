@@ -195,6 +195,17 @@ def _events(router: Router, session_id: str) -> list[EventRecord]:
     return found
 
 
+_SAID: Final = frozenset({"session.user_message", "session.turn_output"})
+
+
+def _shown(event: EventRecord) -> dict[str, Any]:
+    """An event's parameters, without the words of a prompt or an answer: of those, how many characters there are."""
+    if event.kind not in _SAID:
+        return event.params
+    words = sum(len(str(event.params.get(name, ""))) for name in ("text", "title"))
+    return {name: v for name, v in event.params.items() if name not in {"text", "title"}} | {"characters": words}
+
+
 def _event_document(event: EventRecord) -> dict[str, Any]:
     from kandev_routing_sdk.cli.document import utc
 
@@ -204,14 +215,14 @@ def _event_document(event: EventRecord) -> dict[str, Any]:
         "kind": event.kind.value,
         "generation": event.generation,
         "reason": event.reason.value,
-        "params": event.params,
+        "params": _shown(event),
     }
 
 
 def _event_line(event: EventRecord) -> str:
     from kandev_routing_sdk.cli.snapshots import written
 
-    told = {name: value for name, value in event.params.items() if value not in (None, [], {})}
+    told = {name: value for name, value in _shown(event).items() if value not in (None, [], {})}
     facts = ", ".join(f"{name.replace('_', ' ')} {_fact(value)}" for name, value in told.items())
     line = f"{written(event.at)}  {event.kind.value} ({event.reason.value}), generation {event.generation}"
     return one_line(f"{line}{f': {facts}' if facts else ''}", 500)

@@ -454,6 +454,7 @@ def test_the_events_are_shown_in_order(limited: World, here: Callable[..., Ran])
     session = waiting(here)
     events = shown(here, session, "--events")["events"]
     assert [
+        "session.user_message",
         "session.route_changed",
         "session.capabilities_replaced",
         "session.turn_started",
