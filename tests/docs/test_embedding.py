@@ -19,9 +19,9 @@ INSTALL = "pip install"
 
 
 def _steps(page: str) -> Iterator[Snippet]:
-    """The files and the commands of a page, but for what installs."""
+    """The files, the commands and parts of what these print, but for what installs."""
     for snippet in all_snippets():
-        is_step = snippet.language == "console" or snippet.comment.startswith("file: ")
+        is_step = snippet.language in {"console", "text"} or snippet.comment.startswith("file: ")
         if snippet.page == page and is_step and INSTALL not in snippet.text:
             yield snippet
 
@@ -53,11 +53,13 @@ def test_the_tutorial_of_embedding_does_what_it_shows(tmp_path: Path, programs: 
         "PYTHONPATH": str(ROOT),
         "NO_COLOR": "1",
     }
-    shown = 0
+    shown, printed = 0, ""
     for step in _steps(EMBED):
         if step.comment:
             (folder / step.comment.removeprefix("file: ")).write_text(step.text, "utf-8")
             continue
+        if step.language == "text":
+            assert step.text in printed, step
         for command, output in _commands(step.text):
             ran = subprocess.run(
                 ["/bin/sh", "-c", command],
@@ -69,6 +71,7 @@ def test_the_tutorial_of_embedding_does_what_it_shows(tmp_path: Path, programs: 
                 check=False,
             )
             assert (0, "") == (ran.returncode, ran.stderr), f"{step}: {command}"
+            printed = ran.stdout
             if output:
                 shown += 1
                 assert output == ran.stdout, f"{step}: {command}"
