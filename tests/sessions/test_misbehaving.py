@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from kandev_routing_sdk import Router
 from kandev_routing_sdk.process.group import live_processes
+from kandev_routing_sdk.telemetry import Totals
 from kandev_routing_sdk.testing import ScriptBuilder
 from kandev_routing_sdk.testing.scripted.bodies import quota_limited
 from kandev_routing_sdk.types import AttemptOutcome
@@ -61,12 +63,22 @@ LATE_EFFECTS = [
 
 def test_late_and_double_frames_of_a_left_agent_are_nobodys(acp_home: Home) -> None:
     """The switch is made as if they had never come, and the successor's turn knows nothing of them (R-ENG-9, R-CON-8)."""
-    home = acp_home
-    home.agent("fable", failed_and_then(*LATE_SAFE), options=QUIET)
+    home, totals = acp_home, Totals()
+    home.agent("fable", failed_and_then(*LATE_SAFE), options={"quiet_period_s": 1.0})
     home.agent("codex", answers().say("codex's"), options=QUIET)
 
-    seen = home.run()
+    async def work(router: Router) -> None:
+        router._engine.telemetry.add_sink(totals)
+        await router.run_worker(until_idle=True, poll_s=0.01)
 
+    begun = home.begin()
+    home.async_with(work)
+    seen = home.see(begun.session_id)
+
+    counted = {
+        labels: n for (metric, labels), n in totals.read().items() if metric.name == "routing_stale_dropped_total"
+    }
+    assert {(("what", "frame"),): 4} == counted, "two more answers, one to nothing, and one of another session"
     first, second = home.rows(seen.session_id)
     assert ("active", "codex", 2) == (seen.state, seen.execution_profile_id, seen.generation)
     assert (AttemptOutcome.FAILED, AttemptOutcome.SUCCESS) == (first.outcome, second.outcome)
