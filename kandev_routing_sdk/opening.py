@@ -6,7 +6,7 @@ import hashlib
 import os
 import socket
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
@@ -21,6 +21,7 @@ from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_sources
 from kandev_routing_sdk.clock import Clock, IdSource, SystemClock, SystemIds
 from kandev_routing_sdk.conductor import Engine
 from kandev_routing_sdk.continuation import sources_of
+from kandev_routing_sdk.errors import UsageError
 from kandev_routing_sdk.plugins import BrokenPlugin, Registry, load_registry
 from kandev_routing_sdk.ports import (
     Authorise,
@@ -122,7 +123,7 @@ class Parts:
             host_scope=self.scope,
             continuation=sources_of(self.continuation, environ),
             telemetry=Telemetry(families=registry.adapters.keys(), rules=[rule.id for rule in catalogue.rules]),
-            authorise=self.authorise or allow,
+            authorise=allow if self.authorise is None else _strictly(self.authorise),
             permissions=self.permissions,
             client=self.client or NOTHING_OFFERED,
         )
@@ -218,6 +219,23 @@ def load_rules(
 
 def _is_shipped(adapter: AgentAdapter) -> bool:
     return type(adapter).__module__.partition(".")[0] in _SHIPPED
+
+
+def _strictly(authorise: Authorise) -> Authorise:
+    """Take an answer for no leave: False, and what a coroutine function returns, would let everything happen unseen."""
+
+    def ask(action: str, subject: str, /) -> None:
+        ask_it: Callable[[str, str], object] = authorise
+        answer = ask_it(action, subject)
+        if answer is None:
+            return
+        if isinstance(answer, Coroutine):
+            answer.close()
+        raise UsageError(
+            f"authorise returned a {type(answer).__name__}; a plain function that raises to refuse and returns None is needed"
+        )
+
+    return ask
 
 
 def _fresh_key(ids: IdSource) -> InstallationKey:

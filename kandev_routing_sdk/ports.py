@@ -317,7 +317,7 @@ class Authorise(Protocol):
     """Lets what somebody asked for happen, or raises to refuse it, best a :class:`~kandev_routing_sdk.errors.NotPermitted`.
 
     Asked before anything is written or started for it, on the calling task or thread: a host's context variables say who asks. It
-    must not block. What it raises reaches the caller as it is.
+    must not block. What it raises reaches the caller as it is; any answer but None, a coroutine too, is refused as a mistake.
     """
 
     def __call__(self, action: str, subject: str, /) -> None:

@@ -90,7 +90,11 @@ class Asked:
         task.add_done_callback(self._finished)
 
     def _finished(self, task: asyncio.Task[None]) -> None:
-        self._open.pop(task, None)
+        message = self._open.pop(task, None)
+        if (
+            message is not None and not task.cancelling()
+        ):  # cancelled from within: what the host waited for was given up
+            self._reply(message, *self._unanswered(message))
         if not task.cancelled() and (problem := task.exception()) is not None:
             raise problem  # a defect of ours: what a host raises is answered before
 

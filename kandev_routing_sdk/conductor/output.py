@@ -61,6 +61,8 @@ class TurnOutput:
         self._pieces: list[_Params] = []
         self._kind = ""
         self._text: list[str] = []
+        self._held: dict[str, str] = {}
+        """By kind: where its text stopped for something else, in what may be the beginning of a secret."""
         self._waiting = 0
         """Characters of the text that goes on."""
         self._chars = self._events = 0
@@ -92,7 +94,8 @@ class TurnOutput:
     def _say_text(self, kind: str, text: str) -> None:
         if kind != self._kind:
             self._end_text()
-            self._kind = kind
+            self._kind, held = kind, self._held.pop(kind, "")
+            self._text, self._waiting = [held], len(held)
         kept = text[: MAX_TURN_CHARS - self._chars]
         self._chars += len(kept)
         self._text.append(kept)
@@ -102,16 +105,25 @@ class TurnOutput:
             self.urgent.set()
         if len(kept) < len(text):
             self._end_text()
+            self._let_go()
             self._cut("turn_limit")
 
     def _end_text(self) -> None:
-        """The text does not go on: what comes is something else."""
+        """What comes is something else. What may be the beginning of a secret waits until its kind goes on, behind that."""
         if self._text:
-            self._pour(least=MAX_PIECE)
-            self._add_text("".join(self._text))
+            self._pour(least=1)
+            if rest := "".join(self._text):
+                self._held[self._kind] = rest
             self._text, self._waiting = [], 0
             self.urgent.set()
         self._kind = ""
+
+    def _let_go(self) -> None:
+        """Nothing goes on: what waited was the beginning of nothing."""
+        for kind, text in self._held.items():
+            self._kind = kind
+            self._add_text(text)
+        self._held, self._kind = {}, ""
 
     def _pour(self, *, least: int) -> None:
         """Make pieces of the text so far, while there are ``least`` characters of it.
@@ -150,7 +162,7 @@ class TurnOutput:
     def close(self) -> None:
         """Take nothing any more: what comes late is of no turn that runs."""
         self._closed = True
-        self._text, self._kind, self._waiting = [], "", 0
+        self._text, self._held, self._kind, self._waiting = [], {}, "", 0
 
     def take(self) -> list[_Params]:
         """Return the next pieces to be written."""
@@ -173,6 +185,7 @@ class TurnOutput:
     def end(self) -> None:
         """The turn is quiet: nothing goes on."""
         self._end_text()
+        self._let_go()
         self.close()
 
     def drop(self) -> list[_Params]:

@@ -56,7 +56,7 @@ class EventStream:
 
     async def __anext__(self) -> EventRecord:
         """Return the next event. Raises :class:`~kandev_routing_sdk.errors.StoreError`; may be called again then."""
-        while not self._closed:
+        while not self._closed and not self._feed.closed:
             waiting = self._page or (None if self._behind else self._queue)
             if waiting:
                 event = waiting.popleft()
@@ -72,14 +72,16 @@ class EventStream:
 
     async def _catch_up(self) -> None:
         """Read the store. What is written from now on comes by the queue, so that nothing lies between the two."""
-        await self._feed.attach(self)
-        self._queue.clear()
-        self._behind = False
         try:
+            await self._feed.attach(self)
+            self._queue.clear()
+            self._behind = False
             read = self._feed.store.events
             page = await in_thread(read, session_id=self._session_id, after=self._cursor, limit=PAGE)
-        except BaseException:
+        except BaseException as problem:
             self._behind = True
+            if isinstance(problem, StoreError) and self._feed.closed:
+                return  # with its store: there is no more
             raise
         self._behind = self._behind or len(page) == PAGE
         self._page.extend(page)
@@ -116,6 +118,8 @@ class EventFeed:
         self.store: Store = store
         self._crew, self._poll_s = crew, poll_s
         self._followers: WeakSet[EventStream] = WeakSet()
+        self.closed: bool = False
+        """No stream goes on, whenever it was begun."""
         self._cursor = 0
         """Up to where events were handed out."""
         self._idle = self._listening = False
@@ -155,7 +159,8 @@ class EventFeed:
         self._followers.discard(stream)
 
     async def close(self) -> None:
-        """End every stream."""
+        """End every stream; those that are on their way here, too."""
+        self.closed = True
         for stream in list(self._followers):
             await stream.aclose()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from collections.abc import Mapping
@@ -85,6 +86,13 @@ async def raises(request: PermissionRequest) -> str | None:
     raise RuntimeError("a bug of the host's")
 
 
+async def is_given_up(request: PermissionRequest) -> str | None:
+    waiting = asyncio.get_running_loop().create_future()
+    waiting.cancel()  # the person closed the question
+    await waiting
+    return "yes"
+
+
 async def says_nothing(request: PermissionRequest) -> str | None:
     return None
 
@@ -99,6 +107,8 @@ async def makes_one_up(request: PermissionRequest) -> str | None:
         (None, "allow", "yes"),
         (None, "reject", "no"),
         (raises, "allow", "yes"),
+        (is_given_up, "allow", "yes"),
+        (is_given_up, "reject", "no"),
         (says_nothing, "reject", "no"),
         (makes_one_up, "reject", "no"),
     ],

@@ -92,6 +92,31 @@ def test_a_secret_in_pieces_is_none(parts: list[str], data: st.DataObject) -> No
     assert CLEANER.known_only(text) == of(pieces, "text")
 
 
+BETWEEN = st.sampled_from(
+    [None, ToolCall("t", "look"), Notice("careful"), ThinkingDelta("hunter2-"), ThinkingDelta("hm")]
+)
+
+
+@given(
+    st.lists(st.sampled_from([SECRET, "hunter2-", "abc", "x", "\n  "]), max_size=6),
+    st.data(),
+)
+def test_a_secret_around_something_else_is_none(parts: list[str], data: st.DataObject) -> None:
+    """R-EVI-5: whoever puts a kind's text together again, as a host does that draws it, has no secret."""
+    text = "".join(parts)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
+    updates: list[AgentUpdate] = []
+    for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True):
+        between = data.draw(BETWEEN)
+        updates += [TextDelta(text[a:b]), *([] if between is None else [between])]
+    pieces = said(TurnOutput(attempt(), CLEANER), updates, cleaner=CLEANER, every=data.draw(st.integers(1, 4)))
+    assert CLEANER.known_only(text) == of(pieces, "text")
+    thought = "".join(u.text for u in updates if isinstance(u, ThinkingDelta))
+    assert CLEANER.known_only(thought) == of(pieces, "thinking")
+    others = [u for u in updates if isinstance(u, ToolCall | Notice)]
+    assert len(others) == sum(piece["type"] in {"tool_call", "notice"} for piece in pieces)
+
+
 def test_whose_it_is_stands_on_every_piece() -> None:
     """R-CON-5."""
     record = attempt("a7", execution_profile_id="sol", prompt_number=3, ordinal=9)

@@ -288,3 +288,25 @@ def test_a_feed_serves_one_loop_after_the_other(lite_store: Reused) -> None:
     (first,) = anyio.run(main, "a", 0)
     feed.published()  # the loop of those who followed is over
     assert ["b"] == words(anyio.run(main, "b", first.sequence))
+
+
+def test_who_comes_while_it_closes_waits_for_nothing(lite_store: Reused) -> None:
+    """A stream that is on its way to the feed when the router is closed ends as well."""
+
+    async def late(store: SqlStore) -> list[EventRecord]:
+        crew = Crew()
+        feed = EventFeed(store, crew, poll_s=0.02)
+        last_sequence = store.last_sequence
+
+        def closed_meanwhile() -> int:
+            found = last_sequence()
+            anyio.from_thread.run(crew.close)
+            anyio.from_thread.run(feed.close)
+            return found
+
+        with pytest.MonkeyPatch.context() as patch, anyio.fail_after(10):
+            patch.setattr(store, "last_sequence", closed_meanwhile)
+            return [event async for event in feed.follow()]
+
+    with open_store(lite_store.url) as store:
+        assert [] == anyio.run(late, store)

@@ -313,6 +313,28 @@ def test_a_host_may_refuse_what_is_asked_for(lite_home: Home) -> None:
     assert [] == home.store.events()
 
 
+def _says_no(action: str, subject: str) -> bool:
+    return False
+
+
+async def _asks_elsewhere(action: str, subject: str) -> None:
+    raise NotPermitted("too late")
+
+
+@pytest.mark.parametrize("guard", [_says_no, _asks_elsewhere])
+def test_a_guard_that_does_not_guard_lets_nothing_happen(lite_home: Home, guard: Any) -> None:
+    """An answer, or a coroutine that nobody awaits, is no leave."""
+    home = lite_home
+    home.agent("fable", ANSWER())
+
+    async def talk(router: Router) -> None:
+        with pytest.raises(UsageError, match="plain function that raises to refuse"):
+            await router.start_session("frontier", cwd=home.folder, prompt="hi")
+
+    hosted(home, talk, authorise=guard)
+    assert [] == home.store.events()
+
+
 def test_without_an_event_loop_the_way_out_is_named(lite_home: Home) -> None:
     home = lite_home
     home.agent("fable", ANSWER())
