@@ -126,10 +126,7 @@ async def main(profile: str, session_id: str | None) -> None:
         while page := await asyncio.to_thread(router.events, session_id=session.id, after=screen.sequence):
             for event in page:
                 screen.show(event)
-        if not screen.settled.is_set():  # whoever drove it may be gone, and its turn is never sent twice
-            print(
-                "  it is not at rest: if no other process goes on with it, kandev-routing worker does", file=sys.stderr
-            )
+        await session.go_on()  # whoever drove it may be gone, or it waits for something
         messages, events = asyncio.Queue[str | None](), session.events(after=screen.sequence)
         talking = listen(session, screen, messages), converse(session, screen, messages, events)
         await asyncio.gather(follow(events, screen), *talking)

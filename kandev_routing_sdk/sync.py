@@ -116,6 +116,10 @@ class SyncSession:
             )
         )
 
+    def go_on(self) -> Snapshot:
+        """See the session through here; see :meth:`Session.go_on`."""
+        return self._router.call(self._session.go_on)
+
     def snapshot(self) -> Snapshot:
         """Return the authoritative snapshot; see :meth:`Session.snapshot`."""
         return self._router.call(self._session.snapshot)

@@ -114,6 +114,17 @@ class Session:
         await self._host.ask(self.id, partial(act, self._host.engine, wanted, silent)).wait()
         return await self.snapshot()
 
+    async def go_on(self) -> Snapshot:
+        """See the session through here, as after a prompt: when its wait is over, or its owner died. Returns what it is now.
+
+        For a session that is opened again; one whose turn is over, or that needs a person, is left as it is. What a dead owner
+        may have begun is never sent twice (R-DUR-3). Raises as :meth:`snapshot`, and what the host's authorisation raises.
+        """
+        self._gate(Operation.SESSION_ACT, self.id)
+        now = await self.snapshot()
+        self._host.take_up(self.id)
+        return now
+
     async def snapshot(self) -> Snapshot:
         """Return the authoritative snapshot (R-ENG-7). Raises :class:`~kandev_routing_sdk.errors.UsageError` if there is none."""
         return await in_thread(self._sessions.snapshot, self.id)

@@ -82,6 +82,11 @@ class SessionHost:
         self._crew.start(self._ask(session_id, request, asked))
         return asked
 
+    def take_up(self, session_id: str) -> None:
+        """See a session through here that nobody goes on with, unless that is being done already."""
+        if session_id not in self._watches:
+            self._crew.start(self._see_through(session_id, None))
+
     async def _start(self, order: Order, asked: Asked) -> None:
         try:
             route = await begin_session(self.engine, order, here=True)

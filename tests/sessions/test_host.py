@@ -253,6 +253,31 @@ def test_leaving_ends_agents_and_leaves_sessions_to_others(lite_home: Home) -> N
     assert "well" == said(home.store.events(session_id=session_id)), "what was said stays"
 
 
+def test_a_session_that_is_opened_again_goes_on(lite_home: Home) -> None:
+    """Its host died in mid-wait, or before anything was sent: the next one sees it through (R-DUR-3, R-CON-10)."""
+    home = lite_home
+    home.agent("fable", ANSWER().say("hello"))
+
+    async def begin(router: Router) -> str:
+        begun = await router.sessions.start("frontier", "hi", cwd=home.folder)
+        return begun.session_id
+
+    async def talk(router: Router) -> list[EventRecord]:
+        session, heard = router.session(session_id), list[EventRecord]()
+        assert "selecting" == (await session.go_on()).state
+        await session.go_on()  # once is enough, and twice is no harm
+        async for event in session.events():
+            heard.append(event)
+            if event.kind is EventKind.TURN_ENDED:
+                break
+        assert "active" == (await session.go_on()).state
+        return heard
+
+    session_id = hosted(home, begin)
+    assert "hello" == said(hosted(home, talk))
+    assert 1 == len(home.rows(session_id))
+
+
 class Failing:
     """A store that cannot take output, however often it is asked."""
 
