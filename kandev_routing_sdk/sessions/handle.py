@@ -82,7 +82,7 @@ class Session:
 
         Raises:
             UsageError: no such session, or an empty message.
-            TurnInProgress: a turn is on its way.
+            TurnInProgress: a turn is on its way. Whoever else drives it, it is seen through here from now on, see :meth:`go_on`.
             DynamicRoutingDisabled: the feature flag is off.
             IllegalTransition: the session is stopped.
             StoreError: it could not be made durable.

@@ -10,7 +10,7 @@ import anyio
 
 from kandev_routing_sdk.conductor import Drive, Engine, in_thread
 from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S
-from kandev_routing_sdk.errors import PreconditionFailed, RoutingError, StoreError, StoreUnavailable
+from kandev_routing_sdk.errors import PreconditionFailed, RoutingError, StoreError, StoreUnavailable, TurnInProgress
 from kandev_routing_sdk.records import Claim
 from kandev_routing_sdk.route.guards import is_at_rest
 from kandev_routing_sdk.route.model import Route, State
@@ -105,6 +105,11 @@ class SessionHost:
             asked.after = await in_thread(self.engine.store.last_sequence)
             drive = await request()
             asked.done(None if drive is None else drive.route)
+        except TurnInProgress as problem:
+            asked.refused(problem)
+            if session_id not in self._watches:  # somebody else's, who may be dead: then it is settled here (R-DUR-3)
+                await self._see_through(session_id, None)
+            return
         except Exception as problem:  # noqa: BLE001  # as above
             asked.refused(problem)
             return

@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from kandev_routing_sdk import EventKind, EventRecord, NotPermitted, Router
+from kandev_routing_sdk.conductor import Drive
 from kandev_routing_sdk.errors import StaleGeneration, StoreUnavailable, TurnInProgress, UsageError
 from kandev_routing_sdk.events import EventDraft
 from kandev_routing_sdk.route.model import Route
@@ -276,6 +277,53 @@ def test_a_session_that_is_opened_again_goes_on(lite_home: Home) -> None:
     session_id = hosted(home, begin)
     assert "hello" == said(hosted(home, talk))
     assert 1 == len(home.rows(session_id))
+
+
+async def _is_dead(_drive: Drive, *, after_s: float = 0.0) -> None:
+    """Leave everything as it is, as who is killed does."""
+
+
+def test_a_turn_whose_host_was_killed_is_settled_by_who_asks_for_the_next(
+    lite_home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-DUR-3, R-CON-11: without any worker; nothing is sent twice, its agent is ended, and the session goes on."""
+    home = lite_home
+    home.agent("fable", ANSWER().say("well").hang(), ANSWER().say("again"))
+
+    async def first(router: Router) -> str:
+        session = await router.start_session("frontier", cwd=home.folder)
+        async for event in session.prompt("hi"):
+            if event.kind is EventKind.TURN_OUTPUT:
+                break
+        monkeypatch.setattr(Drive, "relinquish", _is_dead)
+        return session.id
+
+    session_id = hosted(home, first)
+    monkeypatch.undo()
+    left = home.store.load(session_id)
+    assert left is not None
+    assert ("active", True) == (left.state, left.turn_running)
+    home.fake.advance(61)
+
+    async def second(router: Router) -> list[EventRecord]:
+        session, cursor = router.session(session_id), home.store.last_sequence()
+        with pytest.raises(TurnInProgress):
+            await anext(session.prompt("and?"))
+        async for event in session.events(after=cursor):
+            if event.kind is EventKind.ROUTE_WAITING:
+                break
+        seen = await session.snapshot()
+        assert ("action_required", True) == (seen.state, seen.has_prompt)
+        await session.act("retry_now", expected_generation=seen.generation)
+        async for later in session.events(after=cursor):
+            if later.kind is EventKind.TURN_ENDED:
+                break
+        return router.events(session_id=session_id)
+
+    events = hosted(home, second)
+    assert "wellagain" == said(events)
+    assert ["hi", "hi"] == [p.prompt.partition("\n")[0] for p in home.agents["fable"].prompts]
+    assert not any(group_members(a.process_group) for a in home.rows(session_id) if a.process_group is not None)
 
 
 class Failing:
