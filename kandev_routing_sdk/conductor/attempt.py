@@ -194,14 +194,12 @@ def new_turn(
     )
 
 
-def make_attempt(
-    engine: Engine, record: AttemptRecord, prepared: Prepared, lease: Lease, emit: Callable[[AgentUpdate], None]
-) -> Attempt:
-    """Put together what runs for a committed attempt. Starts nothing.
+def make_attempt(engine: Engine, record: AttemptRecord, prepared: Prepared, lease: Lease, voice: Voice) -> Attempt:
+    """Put together what runs for a committed attempt, and speaks with ``voice``. Starts nothing.
 
     Raises whatever the adapter's ``extractor()`` raises.
     """
-    plan, voice = prepared.plan, Voice(emit)
+    plan = prepared.plan
     turn = new_turn(engine, record, prepared, voice)
     marks = Marks(engine, record)
     drives: Callable[..., Downstream] = HeadlessDownstream

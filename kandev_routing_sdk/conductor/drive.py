@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Final
 
 import anyio
 
@@ -29,17 +28,18 @@ from kandev_routing_sdk.conductor.judge import (
     waits_of,
 )
 from kandev_routing_sdk.conductor.ledger import Ledger
-from kandev_routing_sdk.conductor.masking import masked
+from kandev_routing_sdk.conductor.masking import LiveText, masked
 from kandev_routing_sdk.conductor.output import OutputWriter
 from kandev_routing_sdk.conductor.parting import part_from, words_of
 from kandev_routing_sdk.conductor.recovery import Recovery
 from kandev_routing_sdk.conductor.requests import Requests
 from kandev_routing_sdk.conductor.resume import Resuming
 from kandev_routing_sdk.conductor.tasks import alongside, in_thread
+from kandev_routing_sdk.conductor.voice import Voice, is_answer
 from kandev_routing_sdk.errors import StoreError
 from kandev_routing_sdk.evidence.effects import NOTHING_SENT
 from kandev_routing_sdk.evidence.turn import TurnReport
-from kandev_routing_sdk.evidence.updates import AgentUpdate, TextDelta, ThinkingDelta, ToolCall, ToolResult
+from kandev_routing_sdk.evidence.updates import AgentUpdate
 from kandev_routing_sdk.ports import Ready
 from kandev_routing_sdk.records import ActionRecord, AttemptRecord, CircuitHandedBack
 from kandev_routing_sdk.results import AgentSaid, AttemptEnded, AttemptReport, Rejected
@@ -53,8 +53,6 @@ from kandev_routing_sdk.telemetry import SpanName, get_logger, problem_fields
 from kandev_routing_sdk.types import AttemptOutcome, DispatchMark
 
 _log = get_logger(__name__)
-
-_ANSWERS: Final = (TextDelta, ThinkingDelta, ToolCall, ToolResult)
 
 
 class Drive:
@@ -315,16 +313,17 @@ class Drive:
         """Start the agent. None: it failed, or no attempt is left because its adapter could not even begin."""
         record, prepared = claimed.record, claimed.prepared
         output = self._output.turn(record, prepared.cleaner)
+        live = LiveText(prepared.cleaner, lambda update: self._tell(AgentSaid(record.ordinal, update)))
 
         def emit(update: AgentUpdate) -> None:
-            if isinstance(update, _ANSWERS):
+            if is_answer(update):
                 self._answered.set()
             clean = masked(update, prepared.cleaner)
             output.say(update, clean)
-            self._tell(AgentSaid(record.ordinal, clean))
+            live.say(update, clean)
 
         try:
-            attempt = make_attempt(self._engine, record, prepared, claimed.lease, emit)
+            attempt = make_attempt(self._engine, record, prepared, claimed.lease, Voice(emit, live.end))
         except Exception:  # noqa: BLE001  # adapter code of a third party: its candidate is ineligible for this round (R-PLG-2)
             gone = self._ledger.step(Trigger.ADAPTER_EXCEPTION, Facts(clean=True))
             await self._settle_unstarted(gone, record, AttemptOutcome.FAILED)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Final
 
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.evidence.updates import (
@@ -13,6 +15,34 @@ from kandev_routing_sdk.evidence.updates import (
     ToolCall,
     ToolResult,
 )
+
+
+class LiveText:
+    """What one agent says, told while it says it; what may be the beginning of a secret waits until its kind goes on (R-EVI-5)."""
+
+    def __init__(self, cleaner: Sanitiser, tell: Callable[[AgentUpdate], None]) -> None:
+        self._cleaner: Final = cleaner
+        self._tell: Final = tell
+        self._held: dict[type[TextDelta | ThinkingDelta], str] = {}
+
+    def say(self, update: AgentUpdate, clean: AgentUpdate) -> None:
+        """Tell an update, which is given as it is and masked."""
+        if not isinstance(update, (TextDelta, ThinkingDelta)):
+            self._tell(clean)
+            return
+        kind = type(update)
+        text = self._held.pop(kind, "") + update.text
+        end = self._cleaner.known_until(text)
+        if end < len(text):
+            self._held[kind] = text[end:]
+        if end or not text:
+            self._tell(kind(self._cleaner.known_only(text[:end])))
+
+    def end(self) -> None:
+        """Nothing goes on: what waited was the beginning of nothing."""
+        for kind, text in self._held.items():
+            self._tell(kind(self._cleaner.known_only(text)))
+        self._held.clear()
 
 
 def masked(update: AgentUpdate, cleaner: Sanitiser) -> AgentUpdate:

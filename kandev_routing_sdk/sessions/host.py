@@ -16,7 +16,7 @@ from kandev_routing_sdk.route.guards import is_at_rest
 from kandev_routing_sdk.route.model import Route, State
 from kandev_routing_sdk.sessions.crew import Crew
 from kandev_routing_sdk.sessions.feed import EventFeed
-from kandev_routing_sdk.sessions.life import Order, begin_session, go_on, is_dynamic, keep_going, silent
+from kandev_routing_sdk.sessions.life import Order, begin_session, go_on, is_dynamic, keep_going, silent, switch_flag
 from kandev_routing_sdk.telemetry import get_logger, problem_fields
 
 _log = get_logger(__name__)
@@ -148,12 +148,27 @@ class SessionHost:
         except Exception as problem:  # noqa: BLE001  # a host's own parts; their text may hold anything
             _log.error("a session is left alone for a while", extra=problem_fields(problem, session_id=session_id))
 
+    async def _is_concerned(self, route: Route, now: datetime) -> bool:
+        """Whether the feature flag, which has another position than the session was left at, is this session's (R-RES-4)."""
+        owned = route.owner_until is not None and route.owner_until > now
+        if owned or route.state is State.STOPPED:
+            return False
+        return self.engine.dynamic_enabled or await in_thread(is_dynamic, self.engine, route)
+
+    async def _in_line(self, route: Route) -> Route:
+        await switch_flag(self.engine, route)
+        return route
+
     async def _next(self, session_id: str, *, patient: bool) -> tuple[float | None, Awaitable[Route] | None]:
         """Return how long to wait, or what to do; neither: the turn is over, or a person's."""
         engine, now = self.engine, self.engine.clock.now()
         try:
             route = await in_thread(engine.store.load, session_id)
-            if route is None or _is_over(route) or (not engine.dynamic_enabled and is_dynamic(engine, route)):
+            if route is None:
+                return None, None
+            if engine.dynamic_enabled is not (route.prior_state is None) and await self._is_concerned(route, now):
+                return None, self._in_line(route)
+            if _is_over(route) or (not engine.dynamic_enabled and await in_thread(is_dynamic, engine, route)):
                 return None, None
             why = _claim_of(route, now, patient=patient)
             if why is not None:

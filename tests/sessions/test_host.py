@@ -326,6 +326,31 @@ def test_a_turn_whose_host_was_killed_is_settled_by_who_asks_for_the_next(
     assert not any(group_members(a.process_group) for a in home.rows(session_id) if a.process_group is not None)
 
 
+def test_the_flag_is_told_when_a_session_is_opened_again(lite_home: Home) -> None:
+    """R-RES-4: switched off, it needs a person for that reason; on again, it is where it was."""
+    home = lite_home
+    home.agent("fable", ANSWER().say("hello"))
+
+    async def talk(router: Router) -> str:
+        session = await router.start_session("frontier", cwd=home.folder)
+        async for _ in session.prompt("hi"):
+            pass
+        return session.id
+
+    async def look(router: Router) -> tuple[str, str]:
+        await router.session(session_id).go_on()
+        while True:
+            now = await router.session(session_id).snapshot()
+            if now.reason != before:
+                return now.state, now.reason
+            await anyio.sleep(0.01)
+
+    session_id, before = hosted(home, talk), "succeeded"
+    assert ("action_required", "dynamic_routing_disabled") == hosted(home, look, dynamic_agent_routing=False)
+    before = "dynamic_routing_disabled"
+    assert ("active", "succeeded") == hosted(home, look)
+
+
 class Failing:
     """A store that cannot take output, however often it is asked."""
 
