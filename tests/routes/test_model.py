@@ -77,6 +77,7 @@ class Played:
 
     stage: ClassVar[Stage]
     reaped = True
+    stale_frames = 0
 
     def __init__(
         self, plan: LaunchPlan, extractor: object, *, attempt_id: str, on_first_sign: Any, **_: object
