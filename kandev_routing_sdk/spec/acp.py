@@ -14,7 +14,7 @@ from kandev_routing_sdk.evidence.model import Signal
 from kandev_routing_sdk.evidence.turn import TurnRecord
 from kandev_routing_sdk.spec.adapter import AcpFrame, AgentEvent, Exited, StderrLine
 from kandev_routing_sdk.spec.answer import StreamedAnswer
-from kandev_routing_sdk.spec.client import CLIENT_REQUESTS
+from kandev_routing_sdk.spec.client import CLIENT_EFFECTS, CLIENT_REQUESTS
 from kandev_routing_sdk.types import AttemptOutcome, Channel
 
 Frame = Mapping[str, JsonValue]
@@ -182,7 +182,9 @@ class StandardAcpExtractor:
             self._update(as_object(params.get("update")), turn)
         elif method == "session/request_permission":
             self._announce(as_object(params.get("toolCall")), turn)
-        elif method and not ("id" in message and method in CLIENT_REQUESTS):  # those are marked as what they are
+        elif "id" in message and method in CLIENT_REQUESTS:
+            turn.client_asked(effect=method in CLIENT_EFFECTS)  # as the transport does, which no extractor can forget
+        elif method:
             if "id" in message:
                 turn.incomplete()  # a request: the agent is at work on something, also where it is an extension's
             self.on_notification(method, params, turn)

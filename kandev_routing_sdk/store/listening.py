@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-import anyio
-
 from kandev_routing_sdk.store.engine import Database
 
 _CHANNEL: Final = "kr_event"
@@ -22,6 +20,7 @@ class PostgresListener:
 
     async def listen(self, heard: Callable[[], None]) -> None:
         """Call ``heard`` for whatever may be a new event. Raises StoreError when the connection is lost."""
+        import anyio  # noqa: PLC0415  # who only reads or writes the store pays for no event loop (R-PRF-4)
         import psycopg  # noqa: PLC0415  # optional: only who has PostgreSQL has it
 
         engine = self._database.engine

@@ -235,6 +235,15 @@ WRITES: Final = (
         lambda store, n: store.change_circuits([failure(_key(n)), failure(_key(n, "b"))], now=NOW),
         lambda store, n: _opened(store, n, "b"),
     ),
+    Write(
+        "append_events",
+        lambda store, n: [
+            e.params
+            for e in store.append_events(_loaded(store, n), owner_id="me", events=(event(n=n), event(n=-n)), now=NOW)
+            or ()
+        ],
+        _running,
+    ),
     Write("change_circuits", _again, lambda store, n: _opened(store, n, "b")),
     Write(
         "admit",
