@@ -28,7 +28,7 @@ from kandev_routing_sdk.conductor.judge import (
     waits_of,
 )
 from kandev_routing_sdk.conductor.ledger import Ledger
-from kandev_routing_sdk.conductor.masking import LiveText, masked
+from kandev_routing_sdk.conductor.masking import LiveText
 from kandev_routing_sdk.conductor.output import OutputWriter
 from kandev_routing_sdk.conductor.parting import part_from, words_of
 from kandev_routing_sdk.conductor.recovery import Recovery
@@ -318,9 +318,8 @@ class Drive:
         def emit(update: AgentUpdate) -> None:
             if is_answer(update):
                 self._answered.set()
-            clean = masked(update, prepared.cleaner)
-            output.say(update, clean)
-            live.say(update, clean)
+            output.say(update)
+            live.say(update)
 
         try:
             attempt = make_attempt(self._engine, record, prepared, claimed.lease, Voice(emit, live.end))

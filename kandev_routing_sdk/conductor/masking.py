@@ -25,10 +25,10 @@ class LiveText:
         self._tell: Final = tell
         self._held: dict[type[TextDelta | ThinkingDelta], str] = {}
 
-    def say(self, update: AgentUpdate, clean: AgentUpdate) -> None:
-        """Tell an update, which is given as it is and masked."""
+    def say(self, update: AgentUpdate) -> None:
+        """Mask an update and tell it."""
         if not isinstance(update, (TextDelta, ThinkingDelta)):
-            self._tell(clean)
+            self._tell(masked(update, self._cleaner))
             return
         kind = type(update)
         text = self._held.pop(kind, "") + update.text

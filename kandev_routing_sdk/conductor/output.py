@@ -13,6 +13,7 @@ import anyio
 from pydantic import JsonValue
 
 from kandev_routing_sdk.conductor.ledger import Ledger
+from kandev_routing_sdk.conductor.masking import masked
 from kandev_routing_sdk.errors import StoreError
 from kandev_routing_sdk.events import EventDraft, EventKind
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
@@ -72,8 +73,8 @@ class TurnOutput:
         self.changed: anyio.Event = anyio.Event()
         self.urgent: anyio.Event = anyio.Event()
 
-    def say(self, update: AgentUpdate, clean: AgentUpdate) -> None:
-        """Take what the agent said, as it is and masked; once closed or cut, nothing."""
+    def say(self, update: AgentUpdate) -> None:
+        """Take what the agent said, and mask it; once closed or cut, nothing."""
         if self._closed:
             return
         match update:
@@ -83,9 +84,10 @@ class TurnOutput:
                 self._say_text("thinking", text)
             case ToolCall() | ToolResult() | Notice() | InnerRetry():
                 self._end_text()
-                self._add(_whole(clean))
+                self._add(_whole(masked(update, self._cleaner)))
                 self.urgent.set()
             case CapabilitiesUpdate():
+                clean = masked(update, self._cleaner)
                 self._offers = clean.capabilities if isinstance(clean, CapabilitiesUpdate) else None
             case _:  # its session has an event of its own
                 return

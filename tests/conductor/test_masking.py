@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kandev_routing_sdk.conductor.masking import LiveText, masked
+from kandev_routing_sdk.conductor.masking import LiveText
 from kandev_routing_sdk.evidence.sanitise import Sanitiser
 from kandev_routing_sdk.evidence.updates import AgentUpdate, TextDelta, ThinkingDelta, ToolCall
 
@@ -26,7 +26,7 @@ def test_no_secret_is_told_in_pieces_and_everything_else_is_told(updates: list[A
     cleaner = Sanitiser((SECRET,))
     live = LiveText(cleaner, told.append)
     for update in updates:
-        live.say(update, masked(update, cleaner))
+        live.say(update)
     live.end()
     for kind in (TextDelta, ThinkingDelta):
         said = "".join(u.text for u in updates if isinstance(u, kind))
@@ -36,5 +36,5 @@ def test_no_secret_is_told_in_pieces_and_everything_else_is_told(updates: list[A
 
 def test_what_is_no_secret_is_told_at_once() -> None:
     told: list[AgentUpdate] = []
-    LiveText(Sanitiser((SECRET,)), told.append).say(TextDelta("hello"), TextDelta("hello"))
+    LiveText(Sanitiser((SECRET,)), told.append).say(TextDelta("hello"))
     assert [TextDelta("hello")] == told

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kandev_routing_sdk.conductor import output as outputs
-from kandev_routing_sdk.conductor.masking import masked
 from kandev_routing_sdk.conductor.output import OutputWriter, TurnOutput
 from kandev_routing_sdk.errors import StoreUnavailable
 from kandev_routing_sdk.events import EventDraft
@@ -38,7 +37,7 @@ def said(turn: TurnOutput, updates: list[AgentUpdate], *, cleaner: Sanitiser, ev
     """The pieces of a turn, taken now and then."""
     found: list[dict[str, Any]] = []
     for number, update in enumerate(updates, 1):
-        turn.say(update, masked(update, cleaner))
+        turn.say(update)
         if every and number % every == 0:
             found += turn.take()
     turn.end()
@@ -184,15 +183,15 @@ def _play(keeper: Keeper, words: list[str], *, pause_s: float = 0.0) -> tuple[Ev
     async def main() -> tuple[EventDraft, ...]:
         writer = OutputWriter(ledger)
         turn = writer.turn(attempt(), PLAIN)
-        turn.say(TextDelta("early "), TextDelta("early "))
+        turn.say(TextDelta("early "))
         async with anyio.create_task_group() as group:
             group.start_soon(writer.run)
             writer.begin()
             for word in words:
-                turn.say(TextDelta(word), TextDelta(word))
+                turn.say(TextDelta(word))
                 await anyio.sleep(pause_s)
             told = await writer.finish()
-            turn.say(TextDelta("late"), TextDelta("late"))
+            turn.say(TextDelta("late"))
             assert () == await writer.finish()
             group.cancel_scope.cancel()
         return told
@@ -252,7 +251,7 @@ def test_the_output_of_a_successor_is_written_while_it_comes(monkeypatch: pytest
             for word in ("first", "second"):
                 turn = writer.turn(attempt(), PLAIN)
                 writer.begin()
-                turn.say(TextDelta(word), TextDelta(word))
+                turn.say(TextDelta(word))
                 await anyio.sleep(0.05)
                 seen.append(list(keeper.kept))
                 await writer.finish()
