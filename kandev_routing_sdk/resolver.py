@@ -20,6 +20,11 @@ class Resolution:
     candidates: tuple[Candidate, ...]
     """A concrete profile is a route of one candidate with the default policy: no retry, no wait (R-UTL-4)."""
 
+    @property
+    def listed_by(self) -> DynamicProfile | None:
+        """The profile whose candidates these are; None: a concrete one stands for itself."""
+        return self.profile if isinstance(self.profile, DynamicProfile) else None
+
 
 def resolve(source: ProfileSource, profile_id: str, *, dynamic_enabled: bool, scope: str | None = None) -> Resolution:
     """Resolve ``profile_id`` without touching anything.

@@ -106,7 +106,7 @@ class Router:
             references: says who of the host's refers to a profile, before that one is deleted or disabled (R-PRO-8).
             clock: where time comes from.
             ids: where ids and jitter come from.
-            scope: the host's availability scope (R-PRO-3).
+            scope: the host's availability scope (R-PRO-3, R-RES-3); None: every profile may be used.
             dynamic_agent_routing: the feature flag, instead of the settings' (R-RES-4).
             poll_s: seconds between two looks for what nobody tells: events of other processes, what a session waits for.
             read_only: write nothing, not even migrations: for ``explain`` and ``guard``.
@@ -353,7 +353,7 @@ class Router:
         """Return the selection walk as it would be made now, with a reason for every candidate; changes nothing (R-ENG-3)."""
         engine = self._engine
         resolution = resolve(engine.profiles, profile_id, dynamic_enabled=True, scope=engine.host_scope)
-        found = survey(engine, resolution.candidates, folder_of(cwd))
+        found = survey(engine, resolution.candidates, folder_of(cwd), listed_by=resolution.listed_by)
         # as a call would: health does not keep a concrete profile from being asked (R-CIR-8)
         health = engine.store.circuit_view(found.keys) if resolution.kind is ProfileKind.DYNAMIC else {}
         selection = select(found.views, health, round=Round(), now=engine.clock.now())

@@ -11,7 +11,7 @@ from kandev_routing_sdk.circuits import ResourceKey
 from kandev_routing_sdk.conductor.engine import Engine, Work
 from kandev_routing_sdk.conductor.launch import Prepared, Unlaunchable, prepare
 from kandev_routing_sdk.conductor.native import NativeSession
-from kandev_routing_sdk.profiles import Candidate
+from kandev_routing_sdk.profiles import Candidate, DynamicProfile, candidate_refusal
 from kandev_routing_sdk.results import Rejected
 from kandev_routing_sdk.route.select import CandidateView, Selection
 
@@ -35,22 +35,45 @@ def survey_of(engine: Engine, work: Work, native: NativeSession | None = None) -
     if work.problem is not None:
         itself = CandidateView(profile_id=work.logical_profile_id, family="", position=0, problem=work.problem)
         return Field((itself,), {})
-    return survey(engine, work.candidates, work.cwd, native)
+    return survey(engine, work.candidates, work.cwd, native, listed_by=work.listed_by)
 
 
-def survey(engine: Engine, candidates: Sequence[Candidate], cwd: Path, native: NativeSession | None = None) -> Field:
+def survey(
+    engine: Engine,
+    candidates: Sequence[Candidate],
+    cwd: Path,
+    native: NativeSession | None = None,
+    *,
+    listed_by: DynamicProfile | None = None,
+) -> Field:
     """Resolve every candidate's launch, starting no process. Reads files: call it off the event loop.
 
-    ``native``: the session that its owner among them may go on with (R-CON-2).
+    Args:
+        engine: the collaborators.
+        candidates: in order.
+        cwd: where their agents would work.
+        native: the session that its owner among them may go on with (R-CON-2).
+        listed_by: whose candidates they are; those that may be none of its any more cannot be launched (R-PRO-3, R-PRO-8).
     """
     views: list[CandidateView] = []
     ready: dict[str, Prepared] = {}
     for position, candidate in enumerate(candidates):
         found = prepare(engine, candidate.profile_id, cwd, native)
+        if isinstance(found, Prepared) and listed_by is not None:
+            found = _as_listed(found, listed_by)
         if isinstance(found, Prepared):
             ready[candidate.profile_id] = found
         views.append(_view(position, candidate, found))
     return Field(tuple(views), ready)
+
+
+def _as_listed(found: Prepared, by: DynamicProfile) -> Prepared | Unlaunchable:
+    refused = candidate_refusal(found.profile, by.scope)
+    if refused is None:
+        return found
+    message, code = refused
+    word = "cross_scope" if code == "scope_mismatch" else "incompatible"
+    return Unlaunchable(found.profile.id, found.profile.family, word, message)
 
 
 def _view(position: int, candidate: Candidate, found: Prepared | Unlaunchable) -> CandidateView:

@@ -286,7 +286,8 @@ class Chooser:
         def look() -> tuple[Work, Prepared | None]:
             work = self._source()
             mine = [c for c in work.candidates if c.profile_id == profile_id and c.enabled]
-            return work, survey(self._engine, mine, work.cwd, native).prepared.get(profile_id or "")
+            found = survey(self._engine, mine, work.cwd, native, listed_by=work.listed_by)
+            return work, found.prepared.get(profile_id or "")
 
         return await in_thread(look)
 

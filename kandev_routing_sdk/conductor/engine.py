@@ -13,7 +13,7 @@ from kandev_routing_sdk.clock import Clock, IdSource
 from kandev_routing_sdk.plugins import Registry
 from kandev_routing_sdk.policy import PolicyDocument
 from kandev_routing_sdk.ports import Authorise, ContinuationSource, ProfileSource, SecretResolver, Store, allow
-from kandev_routing_sdk.profiles import Candidate
+from kandev_routing_sdk.profiles import Candidate, DynamicProfile
 from kandev_routing_sdk.results import Progress
 from kandev_routing_sdk.spec.client import NOTHING_OFFERED, ClientCapabilities, PermissionHandler
 from kandev_routing_sdk.telemetry import Telemetry
@@ -74,6 +74,8 @@ class Work:
     kind: ProfileKind
     candidates: tuple[Candidate, ...]
     cwd: Path
+    listed_by: DynamicProfile | None = None
+    """Whose candidates these are; None: the profile stands for itself."""
     problem: tuple[str, str] | None = None
     """Why the profile itself may not be used any more: a stable word and one sentence; it has no candidates then (R-RES-3)."""
 

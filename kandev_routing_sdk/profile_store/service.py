@@ -176,7 +176,7 @@ class Profiles:
                 raise ProfileInvalid(f"profile {new.id}", [problem])
             world = self._world(stored)
             check_list(new, world)
-            self._guard(new.id, before.profile, new, world, outside, confirm=confirm)
+            self._guard(before, new, stored, world, outside=outside, confirm=confirm)
             return [ProfileChange(new.id, before.version, new)]
 
         return self._written(plan)
@@ -198,7 +198,7 @@ class Profiles:
 
         def plan(stored: Stored) -> Sequence[ProfileChange]:
             before = self._current(stored, profile_id, expected_version)
-            self._guard(profile_id, before.profile, None, self._world(stored), outside, confirm=confirm)
+            self._guard(before, None, stored, self._world(stored), outside=outside, confirm=confirm)
             return [ProfileChange(profile_id, before.version, None)]
 
         self._engine.store.change_profiles(plan, now=self._engine.clock.now())
@@ -264,8 +264,8 @@ class Profiles:
             for change in changes:
                 self._flag(change.profile)
                 if change.expected is not None:
-                    before, others = known[change.profile_id].profile, outside.get(change.profile_id, ())
-                    self._guard(change.profile_id, before, change.profile, world, others, confirm=confirm)
+                    before, others = known[change.profile_id], outside.get(change.profile_id, ())
+                    self._guard(before, change.profile, known, world, outside=others, confirm=confirm)
             return changes
 
         engine.store.change_profiles(plan, now=engine.clock.now())
@@ -318,20 +318,27 @@ class Profiles:
 
     def _guard(
         self,
-        profile_id: str,
-        before: Profile | None,
+        before: StoredProfile,
         after: Profile | None,
+        stored: Stored,
         world: Mapping[str, Profile | None],
-        outside: Iterable[Dependent],
         *,
+        outside: Iterable[Dependent],
         confirm: bool,
     ) -> None:
-        harm = harm_of(before, after)
-        if confirm or harm is Harm.NOBODY:
+        harm, profile_id = harm_of(before.profile, after), before.profile_id
+        if harm is Harm.NOBODY:
             return
-        found = candidate_lists(profile_id, world) + (tuple(outside) if harm is Harm.EVERYBODY else ())
-        if found:
-            raise ProfileInUse(profile_id, found)
+        if before.kind is ProfileKind.CONCRETE:
+            for other, found in stored.items():
+                if found.kind is ProfileKind.DYNAMIC and world[other] is None:
+                    problem = (
+                        f"the list of {other!r} cannot be read by this version: upgrade the package, or delete that one"
+                    )
+                    raise DependentsUnknown(profile_id, problem)
+        users = candidate_lists(profile_id, world) + (tuple(outside) if harm is Harm.EVERYBODY else ())
+        if users and not confirm:
+            raise ProfileInUse(profile_id, users)
 
     def _outside(self, profile_id: str) -> tuple[Dependent, ...]:
         """Return who refers to a profile, apart from profiles. Asked outside of the transaction: a host takes its time."""
@@ -360,7 +367,7 @@ class Profiles:
                 self._engine.profiles.get(profile_id)  # says that it cannot be read
                 raise self._missing(profile_id, stored)
             after = before.profile.model_copy(update={"enabled": on})
-            self._guard(profile_id, before.profile, after, self._world(stored), outside, confirm=confirm)
+            self._guard(before, after, stored, self._world(stored), outside=outside, confirm=confirm)
             return [ProfileChange(profile_id, before.version, after)]
 
         return self._written(plan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kandev_routing_sdk.profiles.candidates import candidate_problems
+from kandev_routing_sdk.profiles.candidates import candidate_problems, candidate_refusal
 from kandev_routing_sdk.profiles.dependents import Harm, candidate_lists, harm_of
 from kandev_routing_sdk.profiles.errors import (
     Dependent,
@@ -42,6 +42,7 @@ __all__ = [
     "SecretRef",
     "candidate_lists",
     "candidate_problems",
+    "candidate_refusal",
     "config_schema",
     "harm_of",
     "parse_document",

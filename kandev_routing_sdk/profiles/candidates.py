@@ -62,15 +62,22 @@ def _problem(
         return None
     if not isinstance(profile, ConcreteProfile):
         return f"{shown(other)} is dynamic itself; name the concrete profiles it leads to", "dynamic_candidate"
+    return candidate_refusal(profile, scope)
+
+
+def candidate_refusal(profile: ConcreteProfile, scope: str | None) -> tuple[str, str] | None:
+    """Return why an existing concrete profile may be no candidate of one with ``scope``, and the word for it; None: it may.
+
+    Asked again at each selection: a profile may have become such since, confirmed, or come from a host's own source (R-PRO-8).
+    """
+    name = shown(profile.id)
     if profile.office_identity:
-        return f"{shown(other)} is an Office identity; name the profile it executes with", "office_candidate"
+        return f"{name} is an Office identity; name the profile it executes with", "office_candidate"
     if profile.auto_fallback:
-        message = f"{shown(other)} changes providers by itself; set its auto_fallback = false or use another profile"
+        message = f"{name} changes providers by itself; set its auto_fallback = false or use another profile"
         return message, "auto_fallback_candidate"
     if profile.scope is not None and profile.scope != scope:
         here = "everywhere" if scope is None else f"in {shown(scope)}"
-        message = (
-            f"{shown(other)} is available in {shown(profile.scope)} only, this profile {here}; give both the same scope"
-        )
+        message = f"{name} is available in {shown(profile.scope)} only, this profile {here}; give both the same scope"
         return message, "scope_mismatch"
     return None

@@ -84,10 +84,12 @@ class Keeper:
         """Resolve every profile, a dynamic one's candidates (blocking: adapters read files)."""
         engine, here = self._engine, Path.cwd()
 
-        def candidates(profile: Profile) -> tuple[Candidate, ...]:
-            return profile.candidates if isinstance(profile, DynamicProfile) else (Candidate(profile_id=profile.id),)
+        def views(profile: Profile) -> tuple[CandidateView, ...]:
+            if isinstance(profile, DynamicProfile):
+                return survey(engine, profile.candidates, here, listed_by=profile).views
+            return survey(engine, (Candidate(profile_id=profile.id),), here).views
 
-        return {p.id: survey(engine, candidates(p), here).views for p in engine.profiles.all().values()}
+        return {profile.id: views(profile) for profile in engine.profiles.all().values()}
 
     def _changed(self, seen: _Views) -> frozenset[str] | None:
         """Return the profiles whose candidates are not what they were; None: any may be, for nothing is known yet."""

@@ -44,12 +44,14 @@ def work_of(engine: Engine, route: Route) -> Work:
     if route.context is Context.INTERACTIVE and found.kind is not ProfileKind.CONCRETE:
         sentence = f"profile {route.logical_profile_id!r} is a dynamic one now; start another session to use it"
         return _nobody(route, ("incompatible", sentence))
-    return Work(route.logical_profile_id, found.profile.version, found.kind, found.candidates, _folder(route))
+    return Work(
+        route.logical_profile_id, found.profile.version, found.kind, found.candidates, _folder(route), found.listed_by
+    )
 
 
 def _nobody(route: Route, problem: tuple[str, str]) -> Work:
     kind = ProfileKind.CONCRETE if route.context is Context.INTERACTIVE else ProfileKind.DYNAMIC
-    return Work(route.logical_profile_id, route.profile_version, kind, (), _folder(route), problem)
+    return Work(route.logical_profile_id, route.profile_version, kind, (), _folder(route), problem=problem)
 
 
 def _problem(engine: Engine, profile_id: str, refused: RoutingError) -> tuple[str, str]:

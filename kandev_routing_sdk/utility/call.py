@@ -91,6 +91,7 @@ class _Call:
             kind=resolution.kind,
             candidates=resolution.candidates,
             cwd=request.cwd,
+            listed_by=resolution.listed_by,
         )
         self._drive = Drive(engine, lambda: work, self._tell, prompt=request.prompt)
 

@@ -95,6 +95,8 @@ def test_models_and_documents_are_taken_alike(opens_quickly: Open) -> None:
         (dynamic(), ["candidates"]),
         (dynamic("frontier", "sol", "sol", "nobody", "other"), [f"candidates[{i}].profile_id" for i in (0, 2, 3, 4)]),
         (dynamic("office", "wide", "south"), [f"candidates[{i}].profile_id" for i in (0, 1, 2)]),
+        # where a candidate stands in the list is its position, so that no two can have the same
+        (dynamic({"profile_id": "sol", "position": 0}), ["candidates[0].position"]),
         (dynamic({"profile_id": "sol", "policy": {"version": 2}}), ["candidates[0].policy.version"] + [""] * 2),
         (
             dynamic("sol", {"profile_id": "south", "policy": {"version": 1, "transient": OFF, "hard": OFF | RETRY}}),
@@ -243,17 +245,28 @@ def test_a_disabled_profile_fails_closed_and_comes_back(opens: Open) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"auto_fallback": True}, {"office_identity": True}, {"scope": "south"}, {"enabled": False}]
+    ("fields", "word"),
+    [
+        ({"auto_fallback": True}, "incompatible"),
+        ({"office_identity": True}, "incompatible"),
+        ({"scope": "south"}, "cross_scope"),
+        ({"enabled": False}, "disabled"),
+    ],
 )
-def test_an_update_that_spoils_a_candidate_is_told(opens_quickly: Open, fields: dict[str, Any]) -> None:
-    """R-PRO-3: or the list would hold what it may not."""
-    profiles = opens_quickly().profiles
+def test_an_update_that_spoils_a_candidate_is_told(opens_quickly: Open, fields: dict[str, Any], word: str) -> None:
+    """R-PRO-3: or the list would hold what it may not. R-PRO-8: once confirmed, it is passed over, and is itself as ever."""
+    profiles = (router := opens_quickly()).profiles
     profiles.create(concrete())
-    profiles.create(dynamic("sol"))
+    profiles.create(concrete("luna"))
+    profiles.create(dynamic("sol", "luna"))
     with pytest.raises(ProfileInUse):
         profiles.update(concrete(**fields), expected_version=1)
     profiles.update(concrete(name="Harmless"), expected_version=1)
     assert 3 == profiles.update(concrete(**fields), expected_version=2, confirm=True).version
+    walk = [(step.profile_id, step.reason) for step in router.explain("frontier").walk]
+    assert [("sol", word), ("luna", "chosen")] == walk
+    if word != "disabled":
+        assert "sol" == router.explain("sol").chosen_profile_id
 
 
 @pytest.mark.parametrize("problem", [RuntimeError("zq-value"), UsageError("the host is away")])
@@ -340,10 +353,14 @@ def test_with_the_flag_off_dynamic_profiles_are_only_read(opens: Open) -> None:
 
 def test_a_profile_of_another_scope_may_not_be_selected(opens_quickly: Open) -> None:
     """R-PRO-1, R-RES-3."""
-    profiles = opens_quickly(scope="north").profiles
+    profiles = (router := opens_quickly(scope="north")).profiles
     profiles.create(concrete(scope="south"))
     profiles.create(concrete("luna", scope="north"))
     assert [("luna", None), ("sol", "cross_scope")] == [(e.id, e.reason) for e in profiles.list()]
+    for use in (router.resolve, router.explain):
+        with pytest.raises(ProfileUnusable, match="belongs to scope 'south' and cannot be used in 'north'"):
+            use("sol")
+    assert "luna" == router.explain("luna").chosen_profile_id
 
 
 def test_the_host_is_asked_before_anything_is_written(opens: Open) -> None:

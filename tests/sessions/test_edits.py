@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kandev_routing_sdk.errors import TurnInProgress
+from kandev_routing_sdk.errors import ProfileUnusable, TurnInProgress
 from kandev_routing_sdk.profile_store import LayeredProfiles, Profiles
 from kandev_routing_sdk.profiles import ProfileInUse
 from kandev_routing_sdk.route.snapshot import Snapshot
@@ -174,13 +174,23 @@ def test_a_store_that_fails_while_a_turn_is_watched_ends_no_turn(town: Town, mon
     assert ("active", 1, "fable") == where(see(town, seen))
 
 
-def test_a_profile_of_a_waiting_retry_is_left_when_it_is_disabled_altogether(town: Town) -> None:
-    """Whoever disables a profile means every route over it; the message goes on (R-PRO-8: stale candidates become ineligible)."""
+@pytest.mark.parametrize("how", ["altogether", "unfit"])
+@pytest.mark.parametrize("state", ["retry_wait", "active"])
+def test_a_profile_that_may_be_no_candidate_any_more_is_left(town: Town, state: str, how: str) -> None:
+    """Whoever disables a profile means every route over it; the message goes on (R-PRO-8: stale candidates become ineligible).
+    Nor does one stay that changes providers by itself now (R-PRO-3).
+    """
     shelve(town, frontier=[{"profile": "fable", "policy": POLICY}, "sol"])
-    town.stage.plays["fable"] = ["overloaded"]
+    town.stage.plays["fable"] = ["overloaded" if state == "retry_wait" else "answer"]
     seen = rested(town, town.process())
-    assert "retry_wait" == seen.state
-    without(town, "altogether")
+    assert state == seen.state
+    if how == "unfit":
+        fable = town.shelf.profiles["fable"]
+        town.shelf.profiles["fable"] = fable.model_copy(update={"auto_fallback": True})
+    else:
+        without(town, how)
+    if state == "active":
+        ask(town, town.process(), seen)
     look(town, after_s=5)
     assert (("active", 2, "sol"), ["fable", "sol"]) == (where(see(town, seen)), got(town))
 
@@ -220,6 +230,26 @@ def test_a_selected_profile_that_is_gone_fails_closed_at_the_next_decision(town:
     look(town)
     assert ("active", "fable") == (see(town, seen).state, see(town, seen).execution_profile_id), "as R-ENG-6 has it"
     assert all(decision.same for decision in host.router.sessions.why(seen.session_id))
+
+
+@pytest.mark.parametrize("profile", ["frontier", "fable"])
+def test_a_selected_profile_of_another_scope_fails_closed(town: Town, profile: str) -> None:
+    """One that was moved there, at the next decision; and none can be selected (R-RES-3)."""
+    shelve(town, frontier=["fable", "sol"])
+    host = process_with(town, host_scope="north")
+    seen = rested(town, host, profile)
+    assert "active" == seen.state
+    town.shelf.profiles[profile] = town.shelf.profiles[profile].model_copy(update={"scope": "south"})
+    ask(town, host, seen, here=True)
+    after = see(town, seen)
+    assert ("action_required", "no_eligible_candidate", [(profile, "cross_scope")], ["fable"]) == (
+        after.state,
+        after.reason,
+        [(c["profile_id"], c["reason"]) for c in after.candidates],
+        got(town),
+    )
+    with pytest.raises(ProfileUnusable):
+        begin(town, host, profile)
 
 
 @pytest.mark.parametrize("how", ["missing", "disabled"])
