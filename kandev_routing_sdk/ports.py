@@ -267,7 +267,7 @@ class EventListener(Protocol):
 
 
 class ProfileSource(Protocol):
-    """Where profiles come from (R-PRO-1)."""
+    """Where profiles come from (R-PRO-1). Whatever changes of a profile changes its ``version``: by that an edit is noticed."""
 
     def get(self, profile_id: str) -> Profile | None:
         """Return a profile as it is now, or None."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import tomllib
 from collections.abc import Callable, Collection, Mapping
@@ -18,12 +20,15 @@ from kandev_routing_sdk.errors import (
     ProfileNotFound,
     UsageError,
 )
+from kandev_routing_sdk.evidence.secret_names import names_secret
 from kandev_routing_sdk.policy.reading import one_of, suggestion
 from kandev_routing_sdk.profiles import Profile, parse_profiles
 from kandev_routing_sdk.settings.table import CONFIG, DYNAMIC, STORE_URL
 
 FILE_NAME: Final = "kandev-routing.toml"
 _SECTIONS: Final = frozenset({"version", "features", "store", "profiles"})
+_MOST: Final = 2**31 - 1
+"""The largest version that a database column takes."""
 _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", "no", "off", ""})
 
 
@@ -36,7 +41,7 @@ class Settings:
     dynamic_agent_routing: bool = False
     """The feature flag (R-RES-4)."""
     profiles: Mapping[str, Profile] = field(default_factory=dict)
-    """Those of the file, by id."""
+    """Those of the file, by id. The version of each is a number made of what it says."""
     config_path: Path | None = None
     """The file; None: there is none."""
     provenance: Mapping[str, str] = field(default_factory=dict)
@@ -133,7 +138,27 @@ def load_settings(
     problems += url_problems
     if problems:
         raise ConfigInvalid(source, problems)
-    return Settings(url, dynamic, MappingProxyType(profiles), path, MappingProxyType(provenance))
+    return Settings(
+        url,
+        dynamic,
+        MappingProxyType({profile_id: _versioned(profile) for profile_id, profile in profiles.items()}),
+        path,
+        MappingProxyType(provenance),
+    )
+
+
+def _versioned(profile: Profile) -> Profile:
+    """A file counts no versions: two that say the same have the same, and what was edited is another one (R-ENG-4, R-POL-7).
+
+    What is left out does not count, so that a key of a later version of the SDK changes nothing; nor does a literal secret.
+    """
+    said = profile.model_dump(mode="json", exclude={"version"}, exclude_defaults=True)
+    if "env" in said:
+        said["env"] = {
+            name: None if isinstance(v, str) and names_secret(name) else v for name, v in said["env"].items()
+        }
+    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()
+    return profile.model_copy(update={"version": int.from_bytes(digest[:4], "big") % _MOST + 1})
 
 
 def settings_for(url: str, *, environ: Mapping[str, str]) -> Settings:

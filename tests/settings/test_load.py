@@ -52,3 +52,24 @@ def test_a_wrong_flag_or_variable_is_not_blamed_on_the_file(tmp_path: Path) -> N
         load_settings(environ={}, cwd=tmp_path, store="foo")
     with pytest.raises(ConfigError, match=r"^KANDEV_FEATURES_DYNAMIC_AGENT_ROUTING: must be true or false"):
         load_settings(environ={"KANDEV_FEATURES_DYNAMIC_AGENT_ROUTING": "maybe"}, cwd=tmp_path)
+
+
+def test_what_was_edited_has_another_version(tmp_path: Path) -> None:
+    """R-POL-7, R-ENG-4: by its version an edit is noticed, and a file counts none. A secret's value is no part of it."""
+
+    def version(text: str) -> int:
+        (tmp_path / "kandev-routing.toml").write_text(f"version = 1\n{text}", "utf-8")
+        found = load_settings(environ={"HOME": str(tmp_path)}, cwd=tmp_path).profiles
+        return found["frontier" if "frontier" in text else "sol"].version
+
+    sol = '[profiles.sol]\nfamily = "codex"\n'
+    other = '[profiles.luna]\nfamily = "codex"\n'
+    same = version(sol)
+    assert 1 <= same < 2**31
+    assert same == version(f"{other}{sol}enabled = true\n# a remark\n")
+    edits = ['mode = "plan"', 'args = ["-x"]', 'env = { LANG = "C" }', "options = { a = 1 }", 'name = "Sol"']
+    assert len(edits) + 1 == len({same, *(version(f"{sol}{edit}\n") for edit in edits)})
+    assert version(f'{sol}env = {{ API_KEY = "one" }}\n') == version(f'{sol}env = {{ API_KEY = "two" }}\n')
+    listed = '[profiles.frontier]\nkind = "dynamic"\ncandidates = [{ profile = "sol" }, { profile = "luna" }]\n'
+    turned = listed.replace("sol", "x").replace("luna", "sol").replace("x", "luna")
+    assert version(sol + other + listed) != version(sol + other + turned)
