@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from kandev_routing_sdk.cli.common import AsJson, Globals, Profile, complete_profile, examples, globals_of, read_text
-from kandev_routing_sdk.cli.output import SCHEMA_VERSION, one_line, print_json, print_text, table
+from kandev_routing_sdk.cli.output import SCHEMA_VERSION, error_document, one_line, print_json, print_text, table
 
 if TYPE_CHECKING:
     from kandev_routing_sdk.policy import PolicyDocument
@@ -32,6 +33,12 @@ app: typer.Typer = typer.Typer(
 
 Confirm = Annotated[
     bool, typer.Option("--confirm", help="Go on although others refer to it; nothing of theirs is changed.")
+]
+Expected = Annotated[
+    int | None,
+    typer.Option(
+        "--expected-version", metavar="N", min=1, help="Only if it still is at this version.", show_default=False
+    ),
 ]
 
 
@@ -57,7 +64,7 @@ def _list(options: Globals, *, as_json: bool) -> None:
         print_text("there is no profile yet: write one into the configuration, or import a file")
     else:
         rows = [
-            (e.id, e.kind.value, e.profile.name, e.origin.value, str(e.version), _of(e), e.reason or "") for e in found
+            (e.id, e.kind.value, e.profile.name, e.origin.value, _version(e), _of(e), e.reason or "") for e in found
         ]
         styles = ["" if e.selectable else "dim" for e in found]
         table(("id", "kind", "name", "origin", "version", "agents", "not selectable"), rows, styles)
@@ -144,10 +151,16 @@ def export(
 
 
 @app.command(epilog=examples("kandev-routing profiles delete sol", "kandev-routing profiles delete sol --confirm"))
-def delete(context: typer.Context, profile: Profile, confirm: Confirm = False, as_json: AsJson = False) -> None:
+def delete(
+    context: typer.Context,
+    profile: Profile,
+    confirm: Confirm = False,
+    expected_version: Expected = None,
+    as_json: AsJson = False,
+) -> None:
     """Delete a stored profile that nobody refers to."""
-    with globals_of(context).router(required=False) as router:
-        router.profiles.delete(profile, confirm=confirm)
+    with _conflict_told(as_json=as_json), globals_of(context).router(required=False) as router:
+        router.profiles.delete(profile, expected_version=expected_version, confirm=confirm)
     if as_json:
         print_json({"schema_version": SCHEMA_VERSION, "deleted": profile})
     else:
@@ -155,17 +168,41 @@ def delete(context: typer.Context, profile: Profile, confirm: Confirm = False, a
 
 
 @app.command(epilog=examples("kandev-routing profiles enable sol"))
-def enable(context: typer.Context, profile: Profile, as_json: AsJson = False) -> None:
+def enable(
+    context: typer.Context, profile: Profile, expected_version: Expected = None, as_json: AsJson = False
+) -> None:
     """Let a stored profile be used again."""
-    with globals_of(context).router(required=False) as router:
-        _written(router.profiles.enable(profile), "enabled", as_json=as_json)
+    with _conflict_told(as_json=as_json), globals_of(context).router(required=False) as router:
+        _written(router.profiles.enable(profile, expected_version=expected_version), "enabled", as_json=as_json)
 
 
 @app.command(epilog=examples("kandev-routing profiles disable sol"))
-def disable(context: typer.Context, profile: Profile, confirm: Confirm = False, as_json: AsJson = False) -> None:
+def disable(
+    context: typer.Context,
+    profile: Profile,
+    confirm: Confirm = False,
+    expected_version: Expected = None,
+    as_json: AsJson = False,
+) -> None:
     """Keep a stored profile, that nobody refers to, from being used."""
-    with globals_of(context).router(required=False) as router:
-        _written(router.profiles.disable(profile, confirm=confirm), "disabled", as_json=as_json)
+    with _conflict_told(as_json=as_json), globals_of(context).router(required=False) as router:
+        entry = router.profiles.disable(profile, expected_version=expected_version, confirm=confirm)
+        _written(entry, "disabled", as_json=as_json)
+
+
+@contextmanager
+def _conflict_told(*, as_json: bool) -> Iterator[None]:
+    """With ``--json``, show a profile that somebody else wrote meanwhile as it is now (R-PRO-6)."""
+    from kandev_routing_sdk.profiles import ProfileConflict
+
+    try:
+        yield
+    except ProfileConflict as conflict:
+        if not as_json:
+            raise
+        refusal = error_document(conflict.code, str(conflict), conflict.exit_code)
+        print_json({**refusal, "current": None if conflict.current is None else _masked(dict(conflict.current))})
+        raise typer.Exit(conflict.exit_code) from None
 
 
 def _written(entry: ProfileEntry, word: str, *, as_json: bool) -> None:
@@ -178,19 +215,28 @@ def _written(entry: ProfileEntry, word: str, *, as_json: bool) -> None:
 def document(entry: ProfileEntry) -> dict[str, Any]:
     """Return a profile as JSON, with what its environment says under names that announce a secret left out."""
     from kandev_routing_sdk.cli.document import utc
-    from kandev_routing_sdk.evidence.secret_names import names_secret
 
-    found: dict[str, Any] = entry.document()
-    for name, value in found.get("env", {}).items():
-        if isinstance(value, str) and names_secret(name):
-            found["env"][name] = None
     return {
-        **found,
+        **_masked(entry.document()),
         "origin": entry.origin.value,
         "selectable": entry.selectable,
         "reason": entry.reason,
         "updated_at": utc(entry.updated_at),
     }
+
+
+def _masked(found: dict[str, Any]) -> dict[str, Any]:
+    from kandev_routing_sdk.evidence.secret_names import names_secret
+
+    for name, value in found.get("env", {}).items():
+        if isinstance(value, str) and names_secret(name):
+            found["env"][name] = None
+    return found
+
+
+def _version(entry: ProfileEntry) -> str:
+    """Its version, if that is a count."""
+    return "" if entry.updated_at is None else str(entry.version)
 
 
 def _of(entry: ProfileEntry) -> str:

@@ -200,7 +200,7 @@ _SAID: Final = frozenset({"session.user_message", "session.turn_output"})
 
 def _shown(event: EventRecord) -> dict[str, Any]:
     """An event's parameters, without the words of a prompt or an answer: of those, how many characters there are."""
-    if event.kind not in _SAID:
+    if event.kind not in _SAID and not {"text", "title"} & event.params.keys():
         return event.params
     words = sum(len(str(event.params.get(name, ""))) for name in ("text", "title"))
     return {name: v for name, v in event.params.items() if name not in {"text", "title"}} | {"characters": words}

@@ -64,6 +64,24 @@ def test_what_is_used_is_kept_until_confirmed(here: Callable[..., Ran], file: st
     assert "fable" == here("profiles", "delete", "fable", "--confirm", "--json").document["deleted"]
 
 
+def test_a_profile_that_somebody_else_wrote_is_shown_as_it_is_now(here: Callable[..., Ran], file: str) -> None:
+    """R-PRO-6."""
+    here("profiles", "import", file)
+    assert 0 == here("profiles", "disable", "fable", "--expected-version", "1", "--confirm").code
+    for verb in ("delete", "disable", "enable"):
+        stale = here("profiles", verb, "fable", "--expected-version", "1", "--json")
+        assert (80, "profile_conflict", 80) == (
+            stale.code,
+            stale.document["error"]["code"],
+            stale.document["exit_code"],
+        )
+        current = here("profiles", "show", "fable", "--json").document["profile"]
+        assert stale.document["current"] == {name: current[name] for name in stale.document["current"]}
+        assert (2, False) == (stale.document["current"]["version"], stale.document["current"]["enabled"])
+    told = here("profiles", "delete", "fable", "--expected-version", "1")
+    assert (80, "", True) == (told.code, told.out, "is at version 2, not 1" in told.error)
+
+
 def test_a_profile_is_shown_with_who_uses_it(here: Callable[..., Ran], file: str) -> None:
     here("profiles", "import", file)
     shown = here("profiles", "show", "fable", "--json").document
