@@ -360,7 +360,7 @@ class Drive:
         report = attempt.turn.report(now)
         if report.outcome is AttemptOutcome.SUCCESS and not is_empty_answer(report):
             self.text, self.has_answer = attempt.prepared.cleaner.known_only(report.text), True
-            facts = Facts(native_session_id=report.native_session_id)
+            facts = Facts(native_session_id=report.native_session_id, served_model=report.model)
             done = self._ledger.step(Trigger.TURN_SUCCEEDED, facts, now=now)
             await self._settle(attempt, report, attempt.answered(), done)
             return

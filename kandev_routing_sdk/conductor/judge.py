@@ -167,6 +167,7 @@ def facts_of(verdict: Verdict, report: TurnReport) -> Facts:
         automatic=verdict.automatic,
         clean=effect_refusal(report.effects) is None,
         native_session_id=report.native_session_id,
+        served_model=report.model,
     )
 
 

@@ -39,10 +39,12 @@ def _params(  # noqa: PLR0911  # one for each kind
             return {**_waiting(after), **facts.labels}
         case EventKind.ROUTE_PENDING:
             return {"profile_id": after.execution_profile_id, "pending": after.state is State.REROUTE_PENDING}
-        case EventKind.TURN_STARTED | EventKind.TURN_ENDED | EventKind.TURN_OUTPUT:
+        case EventKind.TURN_STARTED | EventKind.TURN_OUTPUT:
             return {**_turn(after), **facts.labels}
+        case EventKind.TURN_ENDED:
+            return {**_turn(after), **facts.labels, "served_model": facts.served_model}
         case EventKind.TURN_FAILED:
-            return {**_turn(after), **_cause(after)}
+            return {**_turn(after), **_cause(after), "served_model": facts.served_model}
         case EventKind.USER_MESSAGE:
             return message_params(facts.prompt or "", after.prompt_number)
         case EventKind.ROUTE_STOPPED:

@@ -44,6 +44,8 @@ class Facts:
     """A failure: of an agent that went on with its native session and said nothing of the turn; it is not resumed again."""
     resumed: bool = False
     """``ready``: it continues an earlier native session."""
+    served_model: str | None = None
+    """The end of a turn: the model that really answered, if the agent said which (R-PRO-3)."""
     owner_id: str | None = None
     owner_until: datetime | None = None
     labels: Mapping[str, JsonValue] = field(default_factory=dict)

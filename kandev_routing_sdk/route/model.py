@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
@@ -98,8 +98,20 @@ class Effect(StrEnum):
     """No turn is running: step ``settled`` at once."""
 
 
-class Reason(StrEnum):
-    """Why a route is where it is. An enum, never a sentence (R-CON-6)."""
+class _Open(StrEnum):
+    """Words of which a newer version may have written more: such a one stays as it is, and is no member."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> Self | None:
+        if not isinstance(value, str):
+            return None
+        word = str.__new__(cls, value)
+        word._name_ = word._value_ = value
+        return word
+
+
+class Reason(_Open):
+    """Why a route is where it is. An enum, never a sentence (R-CON-6). One that this version does not know is no member."""
 
     STARTED = "started"
     PROVIDER_FAILURE = "provider_failure"
@@ -126,8 +138,8 @@ class Reason(StrEnum):
     CALL_ENDED = "call_ended"
 
 
-class EventKind(StrEnum):
-    """What happened to a session (R-CON-6)."""
+class EventKind(_Open):
+    """What happened to a session (R-CON-6). A kind that this version does not know is no member: pass it over."""
 
     ROUTE_CHANGING = "session.route_changing"
     ROUTE_CHANGED = "session.route_changed"

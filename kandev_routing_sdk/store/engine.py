@@ -114,8 +114,13 @@ class Database:
     # --- transactions ---
 
     def read(self, work: Callable[[Transaction], T]) -> T:
-        """Run ``work``, which only reads; made anew while others are in the way."""
-        return self._persist(_Job(work, writing=False))
+        """Run ``work``, which only reads; made anew while others are in the way. A row that it cannot read is a StoreError."""
+        try:
+            return self._persist(_Job(work, writing=False))
+        except UnicodeError:  # of what was asked for
+            raise
+        except ValueError:  # an enum's, JSON's or a model's, which would quote what stands there
+            raise failures.unreadable(self.label) from None
 
     def write(self, work: Callable[[Transaction], T], *, landed: Callable[[Transaction, T], bool] | None = None) -> T:
         """Run ``work`` in one transaction and commit it; rolled back whatever it raises, made anew while others are in the way.

@@ -156,6 +156,11 @@ def _refused(label: str, name: str) -> StoreError:
     return StoreError(f"{label} refused a row ({name}); nothing was changed: please report this, with the log")
 
 
+def unreadable(label: str) -> StoreError:
+    """Say that a row is not what this version writes."""
+    return StoreError(f"{label} holds a row that this version cannot read: upgrade the package, or restore a backup")
+
+
 def lost_in_commit(label: str) -> StoreUnavailable:
     """Say that nobody knows whether the last transaction counts."""
     return StoreUnavailable(

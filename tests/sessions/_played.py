@@ -339,6 +339,7 @@ class PlayedDownstream:
         await self._on_first_sign()
         turn.acknowledged()
         turn.session(f"native:{self._profile_id}:{self._attempt_id}")
+        turn.served_model(f"{self._profile_id}-served")
         if play == "answer":
             turn.text("forty-two")
         if play in {"answer", "empty"}:

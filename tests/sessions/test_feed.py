@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
 import psycopg
@@ -97,6 +98,29 @@ def test_what_was_comes_first_then_what_comes(either_store: Reused) -> None:
         return before[0] + await take(mine, 1), before[1] + await take(all_of_them, 2), before[2] + await take(later, 2)
 
     assert (["a", "c"], ["a", "b", "c", "d"], ["b", "c", "d"]) == tuple(map(words, with_feed(store, work)))
+
+
+def test_a_word_of_a_newer_version_comes_by_like_any_other(either_store: Reused) -> None:
+    """And no reader loses its cursor for it: it passes over what it does not know."""
+    store = either_store.store
+    mine = session(store, "s1")
+    say(store, mine, "a")
+    later = EventDraft(EventKind("session.later"), Reason("later"), {"text": "b"})
+    assert store.append_events(mine, owner_id="me", events=[later], now=NOW)
+    say(store, mine, "c")
+
+    async def work(feed: EventFeed) -> list[EventRecord]:
+        return await take(feed.follow(session_id="s1"), 3)
+
+    found = with_feed(store, work)
+    assert (["a", "b", "c"], store.events()) == (words(found), found)
+    unknown = pickle.loads(pickle.dumps(found[1]))
+    assert ("session.later", "later", found[1]) == (unknown.kind.value, unknown.reason.value, unknown)
+    assert unknown.kind not in list(EventKind)
+    assert unknown.reason not in list(Reason)
+    nothing: Any = None
+    with pytest.raises(ValueError, match="is not a valid EventKind"):
+        EventKind(nothing)
 
 
 @settings(max_examples=25, deadline=None)

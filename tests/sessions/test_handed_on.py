@@ -231,6 +231,17 @@ def test_a_turn_is_told_to_begin_once(town: Town, profile: str, here: bool) -> N
     assert "fable" == events[-2].params["profile"]
 
 
+def test_the_end_of_a_turn_names_the_model_that_really_answered(town: Town) -> None:
+    """R-PRO-3: whatever was planned when it began."""
+    shelve(town, frontier=["fable", "sol"])
+    town.stage.plays["fable"] = ["quota"]
+    seen = rested(town, town.process())
+    told = [e for e in town.store.events(session_id=seen.session_id) if "served_model" in e.params]
+    assert [("session.turn_failed", "fable-served"), ("session.turn_ended", "sol-served")] == [
+        (event.kind.value, event.params["served_model"]) for event in told
+    ]
+
+
 # --- whoever asks needs no agent ---
 
 

@@ -24,7 +24,7 @@ from alembic.script import ScriptDirectory
 
 from kandev_routing_sdk.binding import new_installation_key
 from kandev_routing_sdk.errors import ConfigError, SchemaTooNew, StoreError, StoreReadOnly, StoreUnavailable
-from kandev_routing_sdk.store import migrate, open_store, routes
+from kandev_routing_sdk.store import SqlStore, migrate, open_store, routes
 from kandev_routing_sdk.store.tables import METADATA, VERSION_TABLE
 from tests.store import _racers
 from tests.store._race import CONTEXT
@@ -492,3 +492,25 @@ def test_a_schema_change_in_the_way_is_waited_for(sqlite_url: str) -> None:
         assert [] == store.sessions()
     timer.join()
     other.close()
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "read"),
+    [
+        ("kr_session", "state", lambda store: store.load("s1")),
+        ("kr_session", "body", lambda store: store.sessions()),
+        ("kr_attempt", "mark", lambda store: store.attempts("s1")),
+    ],
+)
+def test_a_row_that_this_version_cannot_read_is_a_typed_error(
+    sqlite_url: str, table: str, column: str, read: Callable[[SqlStore], object]
+) -> None:
+    """R-DUR-6: one sentence with the way out, and not a word of what stands there."""
+    with open_store(sqlite_url) as store:
+        store.commit(advance(store.commit(create()).route, new_attempt=attempt()))
+        assert read(store)
+        with plain(sqlite_url) as connection:
+            connection.execute(sa.text(f"UPDATE {table} SET {column} = 'zq-later'"))
+        with pytest.raises(StoreError, match="this version cannot read: upgrade") as caught:
+            read(store)
+        assert "zq-later" not in "".join(traceback.format_exception(caught.value))
