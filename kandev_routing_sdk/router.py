@@ -14,7 +14,7 @@ from kandev_routing_sdk.binding import InstallationKey
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.circuits import Circuit
 from kandev_routing_sdk.clock import Clock, IdSource
-from kandev_routing_sdk.conductor import Engine, Tell, change_circuit, in_thread, may_be_probed, survey
+from kandev_routing_sdk.conductor import Engine, Gate, Tell, change_circuit, in_thread, may_be_probed, survey
 from kandev_routing_sdk.errors import UsageError
 from kandev_routing_sdk.events import EventRecord
 from kandev_routing_sdk.opening import POLL_S, Opening, Parts, folder_of, in_event_loop
@@ -36,7 +36,7 @@ from kandev_routing_sdk.results import CallResult, Explanation, Progress
 from kandev_routing_sdk.route.model import Round
 from kandev_routing_sdk.route.select import select
 from kandev_routing_sdk.scheduler import Worker, WorkerOptions, WorkerReport
-from kandev_routing_sdk.sessions import EventStream, Gate, Order, Session, SessionHost, Sessions
+from kandev_routing_sdk.sessions import EventStream, Order, Session, SessionHost, Sessions
 from kandev_routing_sdk.settings import Settings
 from kandev_routing_sdk.spec.adapter import AgentAdapter
 from kandev_routing_sdk.spec.client import ClientCapabilities, PermissionHandler
@@ -150,6 +150,10 @@ class Router:
         return self._opening.opened().engine
 
     @property
+    def _gate(self) -> Gate:
+        return Gate(self._engine, self.read_only)
+
+    @property
     def settings(self) -> Settings:
         """What it was opened with."""
         return self._opening.opened().settings
@@ -233,11 +237,10 @@ class Router:
         """:meth:`route_once` for async code (asyncio). Set ``cancel`` to end the call and still get its result, in a
         :class:`~kandev_routing_sdk.results.CallCancelled`; cancelling the task ends the agents as well.
         """
-        if self.read_only:
-            raise UsageError("this router was opened with read_only=True and can route nothing; open one without it")
-        folder = folder_of(cwd)
-        self._engine.authorise(Operation.CALL, profile_id)
-        return await run_call(self._engine, CallRequest(profile_id, prompt, folder, timeout, on_progress, cancel))
+        self._gate(Operation.CALL, profile_id)
+        return await run_call(
+            self._engine, CallRequest(profile_id, prompt, folder_of(cwd), timeout, on_progress, cancel)
+        )
 
     def calls(self, *, limit: int = 50) -> list[CallRecord]:
         """Return utility calls, newest first (R-UTL-4)."""
@@ -290,7 +293,7 @@ class Router:
             UsageError: no such folder, or an empty message; the router is read-only or closed.
             RoutingError: another child when the profile may not be used, or the store refuses.
         """
-        Gate(self._engine, self.read_only)(Operation.SESSION_START, profile_id)
+        self._gate(Operation.SESSION_START, profile_id)
         route = await self._host.start(Order(profile_id, prompt, Path(cwd)))
         return self.session(route.session_id)
 
@@ -324,8 +327,7 @@ class Router:
             UsageError: the router is read-only, or an argument is out of its bounds.
             StoreError: the durable state cannot be reached at the start.
         """
-        if self.read_only:
-            raise UsageError("this router was opened with read_only=True and can move nothing; open one without it")
+        self._gate.writable()
         options = WorkerOptions(max_sessions=max_sessions, poll_s=poll_s, grace_s=grace_s, until_idle=until_idle)
         tell = on_progress or _nobody_listens
         return await Worker(self._engine, options, lambda session_id: partial(tell, session_id), stop, report).run()
@@ -334,8 +336,9 @@ class Router:
         """Tell that logins or settings changed: circuits that wait for a person may be probed, none is closed unseen (R-CIR-7).
 
         ``profile_ids``: whose; default all. Returns the keys that are due now; a worker takes up the sessions that wait for them.
+        Raises :class:`~kandev_routing_sdk.errors.UsageError` when the router is read-only.
         """
-        self._engine.authorise(Operation.CREDENTIALS_CHANGED, "*" if profile_ids is None else " ".join(profile_ids))
+        self._gate(Operation.CREDENTIALS_CHANGED, "*" if profile_ids is None else " ".join(profile_ids))
         return may_be_probed(self._engine, profile_ids, folder_of(None))
 
     # Decisions and health ---------------------------------------------------------------------------------------------------
@@ -373,13 +376,19 @@ class Router:
         return self._engine.store.circuits()
 
     def reset_circuit(self, key: str) -> Circuit:
-        """Close a circuit because a person knows better. Raises :class:`~kandev_routing_sdk.errors.UsageError` if there is none."""
-        self._engine.authorise(Operation.CIRCUIT_RESET, key)
+        """Close a circuit because a person knows better.
+
+        Raises :class:`~kandev_routing_sdk.errors.UsageError` if there is none, or the router is read-only.
+        """
+        self._gate(Operation.CIRCUIT_RESET, key)
         return change_circuit(self._engine, key, due=False)
 
     def retry_circuit(self, key: str) -> Circuit:
-        """Let the next call probe an action-required circuit; it is not closed unseen (R-CIR-7)."""
-        self._engine.authorise(Operation.CIRCUIT_RETRY, key)
+        """Let the next call probe an action-required circuit; it is not closed unseen (R-CIR-7).
+
+        Raises as :meth:`reset_circuit`.
+        """
+        self._gate(Operation.CIRCUIT_RETRY, key)
         return change_circuit(self._engine, key, due=True)
 
     @property

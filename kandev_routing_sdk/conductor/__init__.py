@@ -5,6 +5,7 @@ from __future__ import annotations
 from kandev_routing_sdk.conductor.candidates import Field, rejected_of, survey
 from kandev_routing_sdk.conductor.drive import Drive
 from kandev_routing_sdk.conductor.engine import Engine, Tell, Work, WorkSource
+from kandev_routing_sdk.conductor.gate import Gate
 from kandev_routing_sdk.conductor.health import change_circuit, may_be_probed
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.ledger import Ledger
@@ -15,6 +16,7 @@ __all__ = [
     "Drive",
     "Engine",
     "Field",
+    "Gate",
     "Ledger",
     "Prepared",
     "Tell",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from kandev_routing_sdk.conductor import Engine
+from kandev_routing_sdk.conductor import Engine, Gate
 from kandev_routing_sdk.errors import (
     ConfigNotFound,
     ConfigSyntaxError,
@@ -13,7 +13,6 @@ from kandev_routing_sdk.errors import (
     Problem,
     ProfileNotFound,
     RoutingError,
-    UsageError,
 )
 from kandev_routing_sdk.ports import Operation, ProfileReferences, ProfileSource
 from kandev_routing_sdk.profile_store.checks import check_list, read_document
@@ -65,8 +64,8 @@ class Profiles:
         references: ProfileReferences | None = None,
     ) -> None:
         self._engine, self._declared, self._origin = engine, declared, origin
-        self._keeps, self._read_only = keeps, read_only
-        self._references = references
+        self._gate = Gate(engine, read_only)
+        self._keeps, self._references = keeps, references
 
     # Reading --------------------------------------------------------------------------------------------------------------
 
@@ -295,13 +294,12 @@ class Profiles:
         return found
 
     def _writable(self) -> None:
-        if self._read_only:
-            raise UsageError("this router was opened with read_only=True and can change nothing; open one without it")
+        self._gate.writable()
         if not self._keeps:
             raise ProfileDeclared("*", self._origin)
 
     def _permitted(self, profile_id: str) -> None:
-        self._engine.authorise(Operation.PROFILE_WRITE, profile_id)
+        self._gate(Operation.PROFILE_WRITE, profile_id)
 
     def _flag(self, profile: Profile | StoredProfile | None) -> None:
         if profile is not None and profile.kind == ProfileKind.DYNAMIC and not self._engine.dynamic_enabled:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from kandev_routing_sdk.sessions.actions import Action
 from kandev_routing_sdk.sessions.crew import Crew
 from kandev_routing_sdk.sessions.feed import EventFeed, EventStream
-from kandev_routing_sdk.sessions.gate import Gate
 from kandev_routing_sdk.sessions.handle import Session, Turn
 from kandev_routing_sdk.sessions.host import SessionHost
 from kandev_routing_sdk.sessions.life import LEAVE_S, Order, go_on, is_dynamic, reconsider, switch_flag
@@ -18,7 +17,6 @@ __all__ = [
     "Crew",
     "EventFeed",
     "EventStream",
-    "Gate",
     "Order",
     "PastDecision",
     "Session",

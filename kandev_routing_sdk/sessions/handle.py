@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Self
 
-from kandev_routing_sdk.conductor import in_thread
+from kandev_routing_sdk.conductor import Gate, in_thread
 from kandev_routing_sdk.events import EventKind, EventRecord
 from kandev_routing_sdk.ports import AttemptRecord, Operation
 from kandev_routing_sdk.route.model import State
 from kandev_routing_sdk.route.snapshot import Snapshot
 from kandev_routing_sdk.sessions.actions import Action, act, asked_for, prompt
 from kandev_routing_sdk.sessions.feed import EventStream
-from kandev_routing_sdk.sessions.gate import Gate
 from kandev_routing_sdk.sessions.host import Asked, SessionHost
 from kandev_routing_sdk.sessions.life import silent
 from kandev_routing_sdk.sessions.service import Sessions

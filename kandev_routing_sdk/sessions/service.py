@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from kandev_routing_sdk.conductor import Engine, Tell, in_thread
+from kandev_routing_sdk.conductor import Engine, Gate, Tell, in_thread
 from kandev_routing_sdk.ports import Operation
 from kandev_routing_sdk.records import AttemptRecord, DecisionRecord, PromptRecord
 from kandev_routing_sdk.route.model import State
 from kandev_routing_sdk.route.snapshot import Snapshot, snapshot_of
 from kandev_routing_sdk.sessions.actions import Action, act, asked_for, prompt, stop_session
-from kandev_routing_sdk.sessions.gate import Gate
 from kandev_routing_sdk.sessions.life import Order, begin_session, go_on, keep_going, silent
 from kandev_routing_sdk.sessions.past import PastDecision, made_again
 from kandev_routing_sdk.sessions.reading import load_session, snapshot

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+import anyio
 import pytest
 
 from kandev_routing_sdk import CallWaiting
@@ -52,9 +53,17 @@ def test_explain_needs_no_database_and_makes_none(world: World) -> None:
     assert not Path(world.url.removeprefix("sqlite:///")).exists()
 
 
-def test_a_read_only_router_refuses_to_route(world: World) -> None:
+def test_a_read_only_router_refuses_to_route_and_to_change(world: World) -> None:
     """It could not write down what it does."""
     world.agent("fable", answers().say("never"))
-    with world.router(read_only=True) as router, pytest.raises(UsageError, match="read_only"):
-        router.route_once("frontier", "go", cwd=world.folder)
+    with world.router(read_only=True) as router:
+        for request in (
+            lambda: router.route_once("frontier", "go", cwd=world.folder),
+            lambda: anyio.run(router.run_worker),
+            router.credentials_changed,
+            lambda: router.reset_circuit("any"),
+            lambda: router.retry_circuit("any"),
+        ):
+            with pytest.raises(UsageError, match="read_only"):
+                request()
     assert {"fable": 0} == world.prompts()
