@@ -71,6 +71,7 @@ if TYPE_CHECKING:
     )
     from kandev_routing_sdk.spec.client_files import local_files
     from kandev_routing_sdk.sync import SyncRouter, SyncSession
+    from kandev_routing_sdk.telemetry import Metric, Sink, Span, SpanName, Telemetry, Totals
     from kandev_routing_sdk.types import Code, ErrorClass
 
 _HOMES = (
@@ -144,6 +145,7 @@ _HOMES = (
     ),
     ("spec.client_files", ("local_files",)),
     ("sync", ("SyncRouter", "SyncSession")),
+    ("telemetry", ("Metric", "Sink", "Span", "SpanName", "Telemetry", "Totals")),
     ("types", ("Code", "ErrorClass")),
 )
 
@@ -187,6 +189,7 @@ __all__ = [
     "FileWrite",
     "GitWorktree",
     "ImportReport",
+    "Metric",
     "NotPermitted",
     "Operation",
     "PermissionHandler",
@@ -208,11 +211,16 @@ __all__ = [
     "Sessions",
     "Settings",
     "Signal",
+    "Sink",
     "Snapshot",
+    "Span",
+    "SpanName",
     "SyncRouter",
     "SyncSession",
+    "Telemetry",
     "Terminal",
     "TerminalRequest",
+    "Totals",
     "Transcript",
     "Turn",
     "Waiting",

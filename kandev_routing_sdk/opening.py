@@ -122,7 +122,11 @@ class Parts:
             dynamic_enabled=settings.dynamic_agent_routing,
             host_scope=self.scope,
             continuation=sources_of(self.continuation, environ),
-            telemetry=Telemetry(families=registry.adapters.keys(), rules=[rule.id for rule in catalogue.rules]),
+            telemetry=Telemetry(
+                families=registry.adapters.keys(),
+                providers=registry.providers,
+                rules=[rule.id for rule in catalogue.rules],
+            ),
             authorise=allow if self.authorise is None else _strictly(self.authorise),
             permissions=self.permissions,
             client=self.client or NOTHING_OFFERED,

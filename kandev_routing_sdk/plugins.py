@@ -17,6 +17,8 @@ from kandev_routing_sdk.spec.adapter import AgentAdapter
 from kandev_routing_sdk.types import Transport
 
 _FAMILY: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")
+_PROVIDER: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+"""A word; never an address, or whose account it is."""
 RESERVED_FAMILIES: Final = frozenset({"dynamic"})
 
 
@@ -40,6 +42,11 @@ class Registry:
 
     adapters: Mapping[str, AgentAdapter]
     broken: tuple[BrokenPlugin, ...] = ()
+
+    @property
+    def providers(self) -> frozenset[str]:
+        """The upstream services that the adapters know by name."""
+        return frozenset(self.adapters).union(*(adapter.providers for adapter in self.adapters.values()))
 
     def get(self, family: str) -> AgentAdapter | None:
         """Return the family's adapter, or None."""
@@ -102,4 +109,11 @@ def _register(adapters: dict[str, AgentAdapter], adapter: AgentAdapter, source: 
     transports = getattr(adapter, "transports", ())
     if not transports or not all(isinstance(t, Transport) for t in transports):
         raise PluginError(f"{type(adapter).__name__}.transports must name at least one Transport")
+    providers: object = getattr(adapter, "providers", None)
+    if not isinstance(providers, frozenset) or not all(
+        isinstance(p, str) and _PROVIDER.fullmatch(p) for p in providers
+    ):
+        raise PluginError(
+            f"{type(adapter).__name__}.providers must be a frozenset of words that match {_PROVIDER.pattern}"
+        )
     adapters[family] = adapter

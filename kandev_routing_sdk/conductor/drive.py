@@ -328,8 +328,6 @@ class Drive:
             await self._settle_unstarted(gone, record, AttemptOutcome.FAILED)
             self._attempt = None
             return None
-        if self._attempt is not None:
-            self._attempt.over()
         self._attempt = attempt
         return await attempt.downstream.start(attempt.turn)
 

@@ -41,4 +41,7 @@ class Edits:
                 try:
                     await self.notice()
                 except Exception as problem:  # noqa: BLE001  # the turn is not to end for it: it is looked again, and at its end
-                    _log.warning("a look at the profile of a running turn failed", extra=problem_fields(problem))
+                    _log.warning(
+                        "a look at the profile of a running turn failed",
+                        extra=problem_fields(problem, session_id=self._ledger.route.session_id),
+                    )

@@ -23,7 +23,7 @@ from kandev_routing_sdk.route.continuation import (
     note_limit,
     render_note,
 )
-from kandev_routing_sdk.route.model import Route
+from kandev_routing_sdk.route.model import Route, State
 from kandev_routing_sdk.route.parts import ContinuationPart, merged
 from kandev_routing_sdk.route.table import ATTEMPT_CAP
 from kandev_routing_sdk.telemetry import get_logger, problem_fields
@@ -195,7 +195,7 @@ def package_of(
         **asdict(past.part),
         missing=past.missing,
         from_profile=(before or "") if before != successor or clean_so_far else "",
-        reason=route.reason if reports else None,
+        reason=route.reason if reports or route.state is State.SWITCHING else None,
         failure_code=failed.code if failed else None,
         failure_class=failed.error_class if failed else None,
         nothing_happened=clean_so_far,

@@ -35,7 +35,7 @@ from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.guards import is_watched, leaves_by_itself
 from kandev_routing_sdk.route.model import Reason, Route, State, Visit
 from kandev_routing_sdk.route.past import PolicyInputs
-from kandev_routing_sdk.types import AttemptOutcome, Confidence, ErrorClass, Scope
+from kandev_routing_sdk.types import AttemptOutcome, Confidence, ErrorClass, Phase, Scope
 
 ARMED_LEASE: Final = timedelta(seconds=60)
 """How long the lease of an armed retry outlives its due time: enough to start an agent."""
@@ -210,7 +210,8 @@ def _reason(report: TurnReport, classification: Classification, decision: Decisi
         case DecisionKind.SKIP:
             return Reason.PROVIDER_FAILURE
         case DecisionKind.STOP if classification.error_class is ErrorClass.UNCLASSIFIED:
-            return Reason.UNCLASSIFIED
+            opening = report.evidence.phase is Phase.SESSION_INIT  # no session, so nobody knows what it would offer
+            return Reason.CAPABILITY_FAILURE if opening else Reason.UNCLASSIFIED
         case DecisionKind.STOP:
             return Reason.RECOVERY_EXHAUSTED if automatic else Reason.UNSAFE_EFFECTS
 

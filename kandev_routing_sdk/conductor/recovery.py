@@ -40,7 +40,10 @@ class Recovery:
         lost, self._lost = self._lost, []
         for attempt in lost:
             if not await self.is_gone(attempt):
-                _log.warning("an agent could not be proven gone", extra=fields(attempt_id=attempt.attempt_id))
+                _log.warning(
+                    "an agent could not be proven gone",
+                    extra=fields(session_id=attempt.session_id, attempt_id=attempt.attempt_id),
+                )
 
     async def take_over(self) -> Claimed | None:
         """Make the next step where somebody should be at work, and nobody is: a person asked for it, or its owner died."""
@@ -65,6 +68,7 @@ class Recovery:
             return
         if not await self._is_unsent(lost):
             await self._ask_a_person(lost)
+            self._engine.telemetry.reconciled(Reconciled.ASKED)
         elif route.turn_running:
             await self._step_back(lost)
 

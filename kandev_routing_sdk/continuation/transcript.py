@@ -75,7 +75,7 @@ def part_of(
         user_messages=tuple(earlier[-LIST_ENTRIES:]),
         messages_left_out=_older(said, len(earlier)),
         conversation_summary="\n\n".join(answers),
-        handover_summary=next((turn.handover for turn in reversed(turns.values()) if turn.handover), ""),
+        handover_summary=_last_words(happened, turns),
         tool_summary="\n".join(tools[-_TOOLS:]),
         completed=tuple(_named(turn, tool, clean) for turn, tool in known if tool.ran and tool.ok),
         uncertain=tuple(
@@ -127,10 +127,19 @@ def _take(turn: _Turn, event: EventRecord) -> None:
 
 def _since_the_last_answer(happened: Sequence[EventRecord], turns: dict[str, _Turn]) -> list[_Turn]:
     """The turns of a request that was not answered yet."""
+    return list(turns.values())[_answered(happened, turns) + 1 :]
+
+
+def _answered(happened: Sequence[EventRecord], turns: dict[str, _Turn]) -> int:
+    """Which turn was answered last; -1: none."""
     ended = [str(event.params.get("attempt_id")) for event in happened if event.kind is EventKind.TURN_ENDED]
-    names = list(turns)
-    first = names.index(ended[-1]) + 1 if ended else 0
-    return [turns[name] for name in names[first:]]
+    return list(turns).index(ended[-1]) if ended else -1
+
+
+def _last_words(happened: Sequence[EventRecord], turns: dict[str, _Turn]) -> str:
+    """What was said at the last handover, unless somebody answered since: then another one is the agent before."""
+    since = list(turns.values())[max(0, _answered(happened, turns)) :]
+    return next((turn.handover for turn in reversed(since) if turn.handover), "")
 
 
 def _answer(turn: _Turn, clean: Cleaner) -> str | None:

@@ -184,11 +184,12 @@ def _cut_before(text: str, limit: int) -> str:
 
 def _why(package: ContinuationPackage, clean: Cleaner) -> list[str]:
     lines = _before(package, _label(package.from_profile, clean))
-    if package.failure_code is not None:
-        kind = f" ({package.failure_class})" if package.failure_class is not None else ""
-        lines.append(f"Why the agent changed: {package.failure_code}{kind}.")
-    elif package.reason is not None:
-        lines.append(f"Why the agent changed: {package.reason}.")
+    # that a failure led on by itself goes without saying; that a person wanted it, or what else did, does not
+    reason = None if package.failure_code and package.reason is Reason.PROVIDER_FAILURE else package.reason
+    kind = f" ({package.failure_class})" if package.failure_class is not None else ""
+    failure = f"{package.failure_code}{kind}" if package.failure_code is not None else None
+    if why := ", after ".join(filter(None, (reason, failure))):
+        lines.append(f"Why the agent changed: {why}.")
     if package.potentially_effectful:
         lines.append(_INSPECT)
     if package.missing:

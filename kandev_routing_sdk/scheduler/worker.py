@@ -209,7 +209,10 @@ class Worker:
     async def _end_orphan(self, attempt: AttemptRecord) -> None:
         """End the agent of a call whose process died (R-CON-11); nothing waits for it, for a call is never re-armed."""
         if not await end_left(self._engine, attempt):
-            _log.warning("an agent could not be proven gone", extra=fields(attempt_id=attempt.attempt_id))
+            _log.warning(
+                "an agent could not be proven gone",
+                extra=fields(session_id=attempt.session_id, attempt_id=attempt.attempt_id),
+            )
 
     async def _drive(self, route: Route, why: Claim) -> None:
         try:

@@ -23,7 +23,7 @@ class Turn:
 
     It goes on through retries, waits and switches, and ends behind the event after which the turn is over, a person is needed, or
     the session is stopped; also when the router is closed. Dropping it changes nothing: the turn goes on, and
-    :meth:`Session.events` shows the rest.
+    :meth:`Session.events` shows the rest. That a prompt was refused whose events nobody read is logged as a warning.
     """
 
     def __init__(self, host: SessionHost, session_id: str, asked: Asked) -> None:
@@ -31,6 +31,9 @@ class Turn:
         self._stream: EventStream | None = None
         self._number = 0
         self._begun = self._over = False
+
+    def __del__(self) -> None:
+        self._asked.dropped()
 
     def __aiter__(self) -> Self:
         return self

@@ -17,7 +17,7 @@ from kandev_routing_sdk.route.model import Route, State
 from kandev_routing_sdk.sessions.crew import Crew
 from kandev_routing_sdk.sessions.feed import EventFeed
 from kandev_routing_sdk.sessions.life import Order, begin_session, go_on, is_dynamic, keep_going, silent, switch_flag
-from kandev_routing_sdk.telemetry import get_logger, problem_fields
+from kandev_routing_sdk.telemetry import Stale, get_logger, problem_fields
 
 _log = get_logger(__name__)
 
@@ -32,10 +32,12 @@ _SLOWLY: Final = 4
 class Asked:
     """What came of a request that a task of its own carries out."""
 
-    def __init__(self) -> None:
+    def __init__(self, session_id: str = "") -> None:
+        self._session_id = session_id
         self._settled = anyio.Event()
         self._route: Route | None = None
         self._problem: BaseException | None = None
+        self._told = self._dropped = False
         self.after: int = 0
         """The newest event before it."""
 
@@ -49,11 +51,26 @@ class Asked:
         if not self._settled.is_set():
             self._problem = problem
             self._settled.set()
+            self._say()
+
+    def dropped(self) -> None:
+        """Nobody will wait for it any more: why it was refused is logged instead, unless that was told."""
+        self._dropped = True
+        self._say()
+
+    def _say(self) -> None:
+        if self._dropped and self._problem is not None and not self._told:
+            self._told = True
+            _log.warning(
+                "a prompt was refused, and nobody asked why",
+                extra=problem_fields(self._problem, session_id=self._session_id),
+            )
 
     async def wait(self) -> Route | None:
         """Wait until it is settled. Whoever is cancelled here changes nothing: it is carried out."""
         await self._settled.wait()
         if self._problem is not None:
+            self._told = True
             raise self._problem
         return self._route
 
@@ -78,7 +95,7 @@ class SessionHost:
 
     def ask(self, session_id: str, request: Request) -> Asked:
         """Carry out a person's request and go on with the session here, whatever becomes of who asked."""
-        asked = Asked()
+        asked = Asked(session_id)
         self._crew.start(self._ask(session_id, request, asked))
         return asked
 
@@ -125,7 +142,7 @@ class SessionHost:
         try:
             while True:
                 if moving is not None:
-                    await self._move(session_id, moving)
+                    await self._move(session_id, moving, timer=looks > 0)
                 if self._watches.get(session_id) is not watch:
                     return  # somebody asked for something else meanwhile, and goes on from there
                 pause, moving = await self._next(session_id, patient=looks % _SLOWLY != 0)
@@ -138,10 +155,13 @@ class SessionHost:
             if self._watches.get(session_id) is watch:
                 del self._watches[session_id]
 
-    async def _move(self, session_id: str, moving: Awaitable[Route]) -> None:
+    async def _move(self, session_id: str, moving: Awaitable[Route], *, timer: bool) -> None:
+        """Go on, whatever comes of it. ``timer``: it was time to, and nobody asked (R-ENG-9)."""
         try:
             await moving
         except PreconditionFailed as moved:
+            if timer:
+                self.engine.telemetry.dropped(Stale.TIMER)
             _log.info("a session was moved on by somebody else", extra=problem_fields(moved, session_id=session_id))
         except RoutingError as problem:
             _log.warning("a session is left alone for a while", extra=problem_fields(problem, session_id=session_id))

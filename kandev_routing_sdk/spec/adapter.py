@@ -174,6 +174,9 @@ class AgentAdapter(ABC):
     inherits: ClassVar[tuple[str, ...]] = ()
     """Name patterns (``ANTHROPIC_*``) of the host's variables that this family's agent gets, beside the neutral ones (PATH, HOME,
     locale, proxies, certificates). No other family ever sees them."""
+    providers: ClassVar[frozenset[str]] = frozenset()
+    """The upstream services that :meth:`plan` may name, beside one that is called as the family is, and ``gateway:…``: lower-case
+    words. Metrics tell these apart; every other one is ``other`` there (R-OBS-3)."""
     resume_guarantee: ClassVar[bool] = False
     """The agent continues a failed turn of the same session without repeating completed work (R-SAFE-2)."""
     can_probe: ClassVar[bool] = False

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final
@@ -29,26 +27,30 @@ from kandev_routing_sdk.telemetry.table import (
 
 _log = get_logger(__name__)
 
-_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,31}")
-"""What a provider's own word looks like; anything else is an address, an account, or hostile."""
-
 
 class Telemetry:
     """Counts, and makes spans. Labels are brought into their closed sets here, whatever a host or an adapter invents (R-OBS-3).
 
+    Get it from :attr:`Router.telemetry`, and give it a :class:`Sink`; everything else is called by those who act.
+
     Args:
         families: agent families that have their own name.
+        providers: upstream services that have their own name.
         rules: ids of the rules that may have classified something.
         sinks: where it goes; default: OpenTelemetry, as soon as the process has it.
     """
 
     def __init__(
-        self, *, families: Collection[str] = (), rules: Collection[str] = (), sinks: Iterable[Sink] | None = None
+        self,
+        *,
+        families: Collection[str] = (),
+        providers: Collection[str] = (),
+        rules: Collection[str] = (),
+        sinks: Iterable[Sink] | None = None,
     ) -> None:
         self._sinks: tuple[Sink, ...] = (OpenTelemetry(),) if sinks is None else tuple(sinks)
-        self._open = {"family": frozenset(families), "rule": frozenset(rules)}
-        self._providers: set[str] = set()
-        self._guard = threading.Lock()
+        known = frozenset({*providers, table.GATEWAY})
+        self._open = {"family": frozenset(families), "provider": known, "rule": frozenset(rules)}
 
     def add_sink(self, sink: Sink) -> None:
         """From now on tell ``sink`` as well."""
@@ -155,23 +157,13 @@ class Telemetry:
     def _value(self, name: str, value: str | None) -> str:
         if value is None:
             return NONE
-        if name == "provider":
-            return self._provider(value)
+        if name == "provider" and value.startswith(f"{table.GATEWAY}:"):
+            return table.GATEWAY
         allowed = LABELS[name].values
         if allowed is None:
             allowed = self._open[name]
         # a member of an enum is its text here: exporters look at the type
         return str(value) if value in allowed else OTHER
-
-    def _provider(self, value: str) -> str:
-        if value.startswith("gateway:"):
-            return table.GATEWAY
-        if _NAME.fullmatch(value) is None:
-            return OTHER
-        with self._guard:
-            if value not in self._providers and len(self._providers) < table.MAX_PROVIDERS:
-                self._providers.add(value)
-            return value if value in self._providers else OTHER
 
 
 class _Nobody(AbstractContextManager["_Nobody"]):

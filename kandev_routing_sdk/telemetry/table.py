@@ -21,8 +21,6 @@ OTHER: Final = "other"
 """What every value is counted as that is not one of its label's."""
 GATEWAY: Final = "gateway"
 """The provider behind every custom base URL."""
-MAX_PROVIDERS: Final = 32
-"""So many provider ids are told apart in one process, the first that are seen; all further ones are ``other``."""
 
 
 class Stale(StrEnum):
@@ -44,7 +42,7 @@ class Fence(StrEnum):
     """What kept somebody from writing who was not first."""
 
     GENERATION = "generation"
-    """The route has another generation than a person saw."""
+    """The route has another generation than a person saw, or than output is of."""
     REVISION = "revision"
     """Somebody else committed a transition first."""
     ATTEMPT = "attempt"
@@ -82,7 +80,7 @@ class ProbeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A counter. ``unit`` is in UCUM, as OpenTelemetry has it; ``labels`` are names of :data:`LABELS`."""
+    """A counter (R-OBS-2). ``unit`` is in UCUM, as OpenTelemetry has it; ``labels`` are the names of its labels, in order."""
 
     name: str
     unit: str
@@ -113,8 +111,7 @@ LABELS: Final[Mapping[str, Label]] = MappingProxyType(
         "fence": Label("What refused.", frozenset(Fence)),
         "outcome": Label("How it ended.", frozenset({*AttemptOutcome, *CallOutcome, "interrupted"})),
         "provider": Label(
-            "Upstream service. Custom base URLs are `gateway`; the first 32 others of a process have their own name.",
-            None,
+            "Upstream service: those that the loaded adapters know. Custom base URLs are `gateway`.", None
         ),
         "reason": Label("Why the route is where it is.", frozenset(Reason)),
         "result": Label("What was decided, or came of it.", _RESULTS | frozenset(Reconciled)),
@@ -190,7 +187,7 @@ CONTINUATIONS: Final = Metric(
 RECONCILED: Final = Metric(
     "routing_restart_reconciliations_total",
     "{route}",
-    "Routes and calls that were taken over from a dead owner.",
+    "Attempts and calls that a dead owner left: tried again, shown to a person, or interrupted.",
     ("result",),
 )
 STALE: Final = Metric(

@@ -30,4 +30,7 @@ async def _end(attempts: Sequence[AttemptRecord]) -> None:
         if attempt.process_group is not None and not await reap_group(
             attempt.process_group, attempt.process_started_at, attempt.attempt_id
         ):
-            _log.warning("an agent could not be proven gone", extra=fields(attempt_id=attempt.attempt_id))
+            _log.warning(
+                "an agent could not be proven gone",
+                extra=fields(session_id=attempt.session_id, attempt_id=attempt.attempt_id),
+            )

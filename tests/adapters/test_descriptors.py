@@ -17,6 +17,7 @@ from tests.adapters._accounts import KEY, OTHER_KEY, Row, fingerprint_of, planne
 from tests.adapters._accounts_claude import CLAUDE
 from tests.adapters._accounts_codex import CODEX
 from tests.adapters._accounts_opencode import OPENCODE
+from tests.adapters._plans import ADAPTERS
 
 TABLE: Final[list[Row]] = [*CLAUDE, *CODEX, *OPENCODE]
 Plans = Mapping[str, LaunchPlan]
@@ -40,6 +41,8 @@ def test_the_table_is_as_long_as_it_has_to_be_and_names_each_row_once() -> None:
 def test_the_provider_is_the_service_really_addressed(row: Row, plans: Plans) -> None:
     plan = plans[row.name]
     assert (row.provider, row.account is not None) == (plan.provider_id, fingerprint_of(plan) is not None)
+    known = ADAPTERS[row.family].providers
+    assert plan.provider_id is None or plan.provider_id.startswith("gateway:") or plan.provider_id in known, "R-OBS-3"
 
 
 def test_two_launches_share_exactly_when_they_are_of_one_account(plans: Plans) -> None:

@@ -129,6 +129,14 @@ def test_after_an_answer_nothing_is_in_doubt() -> None:
     )
 
 
+def test_a_switch_between_two_turns_says_why() -> None:
+    """R-CON-4: its candidate was removed while nothing ran, and the next message goes to another one."""
+    package = package_of(route(reason=Reason.CANDIDATE_REMOVED), [], "sol", Past(worked=True))
+    assert (Reason.CANDIDATE_REMOVED, None) == (package.reason, package.failure_code)
+    started = a_route(State.STARTING, prompt_number=2, execution_profile_id="fable", reason=Reason.USER_ACTION)
+    assert package_of(started, [], "fable", Past(worked=True)).reason is None, "nothing was changed"
+
+
 def test_what_may_have_happened_is_not_over_with_a_new_message() -> None:
     """R-SAFE-4."""
     package = package_of(route(potentially_effectful=True), [], "sol", Past(worked=True))

@@ -116,6 +116,8 @@ def test_what_was_said_at_the_last_handover() -> None:
     part = told([], happened)
     assert "I did that" == part.handover_summary
     assert "I did" not in part.conversation_summary, "it is no part of the user's turn"
+    later = told([], [*happened, *turn(4, text("done"), prompt=4), *turn(5, text("no"), end=FAILED, prompt=5)])
+    assert "" == later.handover_summary, "whoever answered since is the agent before the next one (R-CON-3)"
 
 
 def test_a_long_answer_keeps_its_end_and_never_half_a_secret() -> None:

@@ -56,6 +56,14 @@ FAULTS = {
     "reserved family": (ADAPTER.format(**{**GOOD, "family": "dynamic"}), "is built in"),
     "odd family": (ADAPTER.format(**{**GOOD, "family": "Acme!"}), "must match"),
     "no transports": (ADAPTER.format(**{**GOOD, "transports": "()"}), "transports must name"),
+    "odd providers": (
+        ADAPTER.format(**GOOD).replace("    def plan", "    providers = ['acme']\n    def plan"),
+        "providers must",
+    ),
+    "an address": (
+        ADAPTER.format(**GOOD).replace("    def plan", "    providers = frozenset({'acme.example/v1'})\n    def plan"),
+        "providers must be a frozenset of words",
+    ),
     "a shipped family": (ADAPTER.format(**{**GOOD, "family": "scripted"}), "registered twice"),
 }
 

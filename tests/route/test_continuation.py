@@ -119,6 +119,12 @@ def test_without_a_failure_the_reason_is_the_routes() -> None:
     assert "Why" not in render_note(ContinuationPackage(), clean=clean)
 
 
+def test_that_a_person_wanted_it_is_said_beside_the_failure() -> None:
+    """R-CON-3: the failure, and the route's reason."""
+    note = render_note(replace(FULL, reason=Reason.USER_ACTION), clean=clean)
+    assert "Why the agent changed: user_action, after quota_limited (hard)." in note.splitlines()
+
+
 def test_the_package_has_no_place_for_an_identity() -> None:
     """R-CON-2: no resume token crosses profiles."""
     names = [field.name for field in dataclasses.fields(ContinuationPackage)]

@@ -14,8 +14,9 @@ from kandev_routing_sdk.route import TABLE, Facts, matching, step
 from kandev_routing_sdk.route.guards import ACTIONS, holds
 from kandev_routing_sdk.route.model import Effect, Reason, Route, State, Trigger
 from kandev_routing_sdk.route.rows import Goes, Guard, Write
+from kandev_routing_sdk.route.writes import Move, apply
 from kandev_routing_sdk.types import Code, ErrorClass
-from tests.route._routes import NOW, a_route
+from tests.route._routes import CLEAN, NOW, a_failure, a_policy, a_route, decide
 
 S, T = State, Trigger
 
@@ -410,3 +411,15 @@ def test_every_guard_and_write_is_used() -> None:
     assert set(Write) == {w for _, _, row in ROWS for w in row.writes}
     assert set(Effect) == {e for _, _, row in ROWS for e in row.effects}
     assert set(Trigger) == {t for _, t, _ in ROWS}
+
+
+@pytest.mark.parametrize("write", Write)
+def test_nothing_gives_a_session_to_another_logical_profile(write: Write) -> None:
+    """R-CON-1: whoever wants another one begins another session. No action names one either."""
+    decision = decide(a_route(S.ACTIVE), a_failure(), a_policy(retries=1), NOW, CLEAN)
+    facts = Facts(profile_id="codex", attempt_id="a8", prompt="and then", decision=decision, native_session_id="n1")
+    before = a_route(S.SELECTING, decision=decision)
+    after = apply(write, before, Move(before, T.CANDIDATE_COMMITTED, facts))
+    whose = ("session_id", "kind", "logical_profile_id", "context", "cwd")
+    assert [getattr(before, name) for name in whose] == [getattr(after, name) for name in whose]
+    assert {"retry_now", "resume", "start_fresh", "skip_now", "cancel_wait", "stop"} == set(ACTIONS)

@@ -111,6 +111,16 @@ def test_an_agent_that_does_not_get_ready_has_nothing_to_offer(acp_home: Home) -
     assert [1, 1] == [generation for generation, _ in told(home, seen, EventKind.ROUTE_CHANGED)]
 
 
+def test_a_session_that_cannot_be_opened_for_an_unknown_reason_is_a_persons(acp_home: Home) -> None:
+    """R-CON-7: the route does not become active, and its reason says what is missing."""
+    home = acp_home
+    home.agent("fable", answers().say("never"), options=QUIET).at("session", answers().fail_puzzling())
+    home.agent("codex", answers().say("never"), options=QUIET)
+    seen = home.run()
+    assert ("action_required", "capability_failure", None) == (seen.state, seen.reason, seen.capabilities)
+    assert [] == told(home, seen, EventKind.ROUTE_CHANGED)
+
+
 def test_a_turn_stays_attributed_to_whoever_ran_it(acp_home: Home) -> None:
     """GIVEN a turn failed with partial output, WHEN its profile is edited later, THEN the turn keeps the execution profile, the labels
     and the generation that it started with.

@@ -135,7 +135,8 @@ def test_a_turn_ends_where_a_person_is_needed_who_then_acts(lite_home: Home) -> 
     assert "now" == said(then)
 
 
-def test_what_is_refused_is_told_with_the_first_event(lite_home: Home) -> None:
+def test_what_is_refused_is_told_with_the_first_event(lite_home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    """Or it is logged, with fields, when nobody reads that (R-OBS-1)."""
     home = lite_home
     home.agent("fable", ANSWER().hang())
 
@@ -146,6 +147,13 @@ def test_what_is_refused_is_told_with_the_first_event(lite_home: Home) -> None:
                 await anext(session.prompt(prompt))
         with pytest.raises(UsageError, match="there is no session"):
             await anext(router.session("nobody").prompt("hi"))
+        assert [] == caplog.records
+        session.prompt("more")
+        while not caplog.records:  # noqa: ASYNC110  # nobody tells a test
+            await anyio.sleep(0.005)
+        (told,) = caplog.records
+        assert ("a prompt was refused, and nobody asked why", "WARNING") == (told.getMessage(), told.levelname)
+        assert (session.id, "turn_in_progress") == (vars(told)["session_id"], vars(told)["code"])
         with pytest.raises(UsageError, match="does not exist"):
             await router.start_session("frontier", cwd=home.folder / "nowhere", prompt="hi")
         await session.stop()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from kandev_routing_sdk import Router, Totals
 from kandev_routing_sdk.conductor.native import NativeSession, native_of
 from kandev_routing_sdk.events import EventKind, EventRecord
 from kandev_routing_sdk.profiles import ConcreteProfile
@@ -106,13 +108,21 @@ def test_no_token_across_profiles(acp_home: Home) -> None:
 
 
 def test_a_failed_resume_gets_one_fresh_session(acp_home: Home) -> None:
-    """On the same generation, in the same attempt, with a note of what was before; no budget is used."""
-    home = acp_home
+    """On the same generation, in the same attempt, with a note of what was before; no budget is used. What the first process said of
+    another session is counted, and once (R-ENG-9).
+    """
+    home, totals = acp_home, Totals()
     agent = home.agent("fable", answers().say("first"), answers().say("second"), policy=retries(1), options=QUIET)
-    agent.at("load", answers().fail_with(-32602, "no such session"))
+    foreign = {"jsonrpc": "2.0", "method": "session/update", "params": {"sessionId": "other", "update": {}}}
+    agent.at("load", answers().garbage(json.dumps(foreign)).fail_with(-32602, "no such session"))
+
+    async def work(router: Router) -> None:
+        router.telemetry.add_sink(totals)
+        await router.run_worker(until_idle=True, poll_s=0.01)
 
     seen = home.run()
-    said(home, seen.session_id)
+    home.say(seen.session_id)
+    home.async_with(work)
 
     assert ["session/new", "session/load", "session/new"] == [method for method, _ in opened(agent)]
     assert (2, [False, True]) == (len(agent.prompts), noted(agent))
@@ -122,6 +132,8 @@ def test_a_failed_resume_gets_one_fresh_session(acp_home: Home) -> None:
     route = home.store.load(seen.session_id)
     assert route is not None
     assert (agent.prompts[1].native_session_id, "fable") == (route.native_session_id, route.native_profile_id)
+    stale = [count for (metric, _), count in totals.read().items() if metric.name == "routing_stale_dropped_total"]
+    assert [1] == stale
 
 
 def test_a_fresh_session_that_fails_too_is_a_failure_like_any_other(acp_home: Home) -> None:

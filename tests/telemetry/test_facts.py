@@ -32,7 +32,7 @@ class Heard:
 
     def __init__(self) -> None:
         self.totals = Totals()
-        self.telemetry = Telemetry(families=["codex"], rules=["acme.quota.1"], sinks=[self.totals])
+        self.telemetry = Telemetry(families=["codex"], providers=["acme"], rules=["acme.quota.1"], sinks=[self.totals])
 
     def commit(self, commit: Commit, **made: Any) -> Heard:
         self.telemetry.committed(commit, Committed(commit.after, **made))

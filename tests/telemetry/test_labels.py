@@ -16,7 +16,7 @@ from kandev_routing_sdk.circuits import Circuit, ResourceKey
 from kandev_routing_sdk.records import CircuitSucceeded, CircuitTransition, Committed, DecisionRecord, DecisionSort
 from kandev_routing_sdk.route.model import Reason, State
 from kandev_routing_sdk.telemetry import LABELS, METRICS, Metric, SpanName, Telemetry, Totals
-from kandev_routing_sdk.telemetry.table import MAX_PROVIDERS, SPAN_ATTRIBUTES
+from kandev_routing_sdk.telemetry.table import SPAN_ATTRIBUTES
 from kandev_routing_sdk.testing import ScriptBuilder
 from kandev_routing_sdk.types import AttemptOutcome, CircuitState, Code, Confidence, ErrorClass, Scope
 from tests.routes._world import World
@@ -24,28 +24,26 @@ from tests.store._values import NOW, advance, attempt, call, classification, cre
 
 FAMILIES = frozenset({"claude", "codex", "scripted"})
 RULES = frozenset({"acme.quota.1", "neutral.quota.field.1"})
-PROVIDER = re.compile(r"[a-z][a-z0-9_-]{0,31}")
+PROVIDERS = frozenset({"acme", "openai"})
 
 
-def outside(totals: Totals, *, families: Iterable[str] = FAMILIES, rules: Iterable[str] = RULES) -> list[Any]:
+def outside(
+    totals: Totals,
+    *,
+    families: Iterable[str] = FAMILIES,
+    providers: Iterable[str] = PROVIDERS,
+    rules: Iterable[str] = RULES,
+) -> list[Any]:
     """Return every label that is not of its closed set; ``none`` and ``other`` are in each."""
-    own = {"family": frozenset(families), "rule": frozenset(rules)}
+    own = {"family": frozenset(families), "provider": frozenset({*providers, "gateway"}), "rule": frozenset(rules)}
     found: list[Any] = []
-    providers = set()
     for metric, labels in totals.read():
         if [name for name, _ in labels] != list(metric.labels):
             found.append((metric.name, labels))
         for name, value in labels:
-            if type(value) is not str:
+            closed = {*(own.get(name) or LABELS[name].values or ()), "none", "other"}
+            if type(value) is not str or value not in closed:
                 found.append((name, value))
-            elif name == "provider":
-                providers.add(value)
-                if value != "none" and PROVIDER.fullmatch(value) is None:
-                    found.append((name, value))
-            elif value not in (own.get(name) or LABELS[name].values or ()) and value not in {"none", "other"}:
-                found.append((name, value))
-    if len(providers - {"none", "other", "gateway"}) > MAX_PROVIDERS:
-        found.append(sorted(providers))
     return found
 
 
@@ -127,7 +125,7 @@ def test_what_a_hostile_host_invents_is_never_a_label(
     made: list[tuple[Any, Committed]], family: str, outcome: str, code: str | None
 ) -> None:
     totals = Totals()
-    telemetry = Telemetry(families=FAMILIES, rules=RULES, sinks=[totals])
+    telemetry = Telemetry(families=FAMILIES, providers=PROVIDERS, rules=RULES, sinks=[totals])
     for commit, committed in made:
         telemetry.committed(commit, committed)
     telemetry.call_ended(call(family=family, provider_id=family, outcome=outcome, code=code))
@@ -142,26 +140,25 @@ def test_the_check_itself_finds_what_is_outside() -> None:
     assert len(attempts.labels) == len(outside(totals))
 
 
-def test_only_so_many_providers_have_their_own_name() -> None:
+def test_a_provider_that_no_adapter_knows_has_no_name_of_its_own() -> None:
+    """R-OBS-3: whichever comes first, and whatever it is called."""
     totals = Totals()
-    telemetry = Telemetry(sinks=[totals])
-    for number in range(3 * MAX_PROVIDERS):
-        telemetry.call_ended(call(provider_id=f"tenant-{number}", outcome="success"))
-    telemetry.call_ended(call(provider_id="tenant-0", outcome="success"))
-    telemetry.call_ended(call(provider_id="gateway:llm.corp.example/v1", outcome="success"))
+    telemetry = Telemetry(providers=PROVIDERS, sinks=[totals])
+    for provider in ("tenant-1", "tenant-2", "acme", "Acme", "gateway:llm.corp.example/v1", "gatewayed", None):
+        telemetry.call_ended(call(provider_id=provider, outcome="success"))
     seen = {dict(labels)["provider"]: count for (_, labels), count in totals.read().items()}
-    assert {*(f"tenant-{n}" for n in range(MAX_PROVIDERS)), "other", "gateway"} == seen.keys()
-    assert (2, 2 * MAX_PROVIDERS) == (seen["tenant-0"], seen["other"])
+    assert {"acme": 1, "gateway": 1, "none": 1, "other": 4} == seen
 
 
 @given(st.dictionaries(st.sampled_from([*SPAN_ATTRIBUTES, "prompt", "profile"]), MAYBE))
 def test_attributes_of_spans_are_bounded(attributes: dict[str, str | None]) -> None:
-    found = Telemetry(families=FAMILIES, rules=RULES).bounded(attributes)
+    found = Telemetry(families=FAMILIES, providers=PROVIDERS, rules=RULES).bounded(attributes)
     assert set() == found.keys() - SPAN_ATTRIBUTES.keys()
     for name, value in found.items():
         assert isinstance(value, str)
         assert len(value) <= 128
-        allowed = FAMILIES if name == "family" else name in LABELS and LABELS[name].values
+        own = {"family": FAMILIES, "provider": {*PROVIDERS, "gateway"}}
+        allowed = own.get(name) or (name in LABELS and LABELS[name].values)
         assert not allowed or value in {*allowed, "other"}
 
 
@@ -204,8 +201,8 @@ def test_a_real_fallback_is_counted_under_closed_labels_only(world: World) -> No
         router.telemetry.add_sink(totals)
         router.route_once("frontier", "hi", cwd=world.folder)
         rules = [rule.id for rule in router.catalogue.rules]
-        families = list(router.registry.adapters)
-    assert [] == outside(totals, families=families, rules=rules)
+        families, providers = list(router.registry.adapters), router.registry.providers
+    assert [] == outside(totals, families=families, providers=providers, rules=rules)
     counted: dict[str, int] = {}
     for (metric, _), count in totals.read().items():
         counted[metric.name] = counted.get(metric.name, 0) + count

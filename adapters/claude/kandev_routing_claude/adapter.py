@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from kandev_routing_claude import acp_launch
 from kandev_routing_claude.acp_extractor import ClaudeAcpExtractor
-from kandev_routing_claude.binding import KINDS, Resolved, resolve
+from kandev_routing_claude.binding import KINDS, PROVIDERS, Resolved, resolve
 from kandev_routing_claude.extractor import ClaudeExtractor
 from kandev_routing_claude.launch import INHERITS, MCP_SECRETS, arguments, environment
 from kandev_routing_claude.validation import problems
@@ -38,6 +38,7 @@ class ClaudeAdapter(AgentAdapter):
     label: ClassVar[str] = "Claude Code"
     transports: ClassVar[tuple[Transport, ...]] = tuple(way.transport for way in WAYS)
     inherits: ClassVar[tuple[str, ...]] = INHERITS
+    providers: ClassVar[frozenset[str]] = PROVIDERS
 
     def plan(self, request: LaunchRequest) -> LaunchPlan:
         """Resolve a launch; see :meth:`AgentAdapter.plan`."""

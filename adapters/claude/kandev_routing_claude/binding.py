@@ -31,6 +31,10 @@ _OTHER_CLOUDS: Final[Mapping[str, str | None]] = {
     "CLAUDE_CODE_USE_GATEWAY": None,
 }
 """Switches of services whose credentials are not followed: nothing is proven of whose they are."""
+PROVIDERS: Final = frozenset(
+    {"anthropic", "amazon-bedrock", "google-vertex", "microsoft-foundry", *filter(None, _OTHER_CLOUDS.values())}
+)
+"""All services that are known by name."""
 _NOT_FOLLOWED: Final = (
     "ANTHROPIC_FEDERATION_RULE_ID",
     "ANTHROPIC_IDENTITY_TOKEN",

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 from kandev_routing_codex.acp import CodexAcpExtractor
 from kandev_routing_codex.acp_launch import PROVIDER, SIGN_IN, acp_launch, given_config
-from kandev_routing_codex.binding import ACCESS_TOKEN, API_KEY, Resolved, codex_home, resolve
+from kandev_routing_codex.binding import ACCESS_TOKEN, API_KEY, PROVIDERS, Resolved, codex_home, resolve
 from kandev_routing_codex.config import Config, read_config
 from kandev_routing_codex.extractor import CodexExtractor
 from kandev_routing_codex.launch import INHERITS, MCP_SECRETS, environment, headless_argv, with_tool_log
@@ -49,6 +49,7 @@ class CodexAdapter(AgentAdapter):
     label: ClassVar[str] = "Codex"
     transports: ClassVar[tuple[Transport, ...]] = (Transport.ACP, Transport.HEADLESS)
     inherits: ClassVar[tuple[str, ...]] = INHERITS
+    providers: ClassVar[frozenset[str]] = PROVIDERS
 
     def plan(self, request: LaunchRequest) -> LaunchPlan:
         """Resolve a launch; see :meth:`AgentAdapter.plan`."""

@@ -23,11 +23,14 @@ from kandev_routing_sdk.spec import (
 )
 
 OPENAI: Final = "openai"
+BEDROCK: Final = "amazon-bedrock"
+PROVIDERS: Final = frozenset({OPENAI, BEDROCK})
+"""All services that are known by name."""
 VENDOR_HOSTS: Final = frozenset({"api.openai.com", "chatgpt.com"})
 LOCAL_PROVIDERS: Final = frozenset({"ollama", "ollama-chat", "lmstudio"})
 API_KEY: Final = "CODEX_API_KEY"
 ACCESS_TOKEN: Final = "CODEX_ACCESS_TOKEN"
-BUILT_IN: Final = LOCAL_PROVIDERS | {OPENAI, "amazon-bedrock"}
+BUILT_IN: Final = LOCAL_PROVIDERS | PROVIDERS
 _ACCOUNT_HEADERS: Final[Table] = MappingProxyType(
     {"OpenAI-Organization": "OPENAI_ORGANIZATION", "OpenAI-Project": "OPENAI_PROJECT"}
 )
@@ -78,8 +81,8 @@ def resolve(
     if not config.readable or provider is None or provider in LOCAL_PROVIDERS:
         return Resolved(None, None)
     launch = _Launch(request, environ, config, provider, unread)
-    if provider == "amazon-bedrock":
-        return Resolved("amazon-bedrock", None)
+    if provider == BEDROCK:
+        return Resolved(BEDROCK, None)
     if provider not in BUILT_IN and not launch.entry:
         return Resolved(None, None)  # Codex will refuse a provider that is not configured
     provider_id, scope, trusted = launch.service()

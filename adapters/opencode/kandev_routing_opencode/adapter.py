@@ -20,6 +20,7 @@ from kandev_routing_opencode.launch import (
     own_model,
     secrets_of,
 )
+from kandev_routing_opencode.providers import KNOWN
 from kandev_routing_opencode.validation import problems
 from kandev_routing_sdk.spec import (
     AcpSettings,
@@ -47,6 +48,7 @@ class OpenCodeAdapter(AgentAdapter):
     label: ClassVar[str] = "OpenCode"
     transports: ClassVar[tuple[Transport, ...]] = tuple(way.transport for way in WAYS)
     inherits: ClassVar[tuple[str, ...]] = INHERITS
+    providers: ClassVar[frozenset[str]] = frozenset(KNOWN)
 
     def plan(self, request: LaunchRequest) -> LaunchPlan:
         """Resolve a launch; see :meth:`AgentAdapter.plan`."""
