@@ -110,7 +110,7 @@ def judge_failure(
 
     ``uniform``: jitter in [0, 1) for the context that has some, made by the caller.
     """
-    classification = catalogue.classify(report.evidence, sanitised=True)
+    classification = _classified(catalogue, report)
     stale = staleness(report.evidence, standing.correlation) is not None
     inputs = PolicyInputs(
         policy=standing.policy,
@@ -191,6 +191,16 @@ def is_empty_answer(report: TurnReport) -> bool:
     """An ``end_turn`` with no content, tool or usage is not an answer (R-CON-7)."""
     used = report.usage is not None and report.usage.input_tokens + report.usage.output_tokens > 0
     return report.outcome is AttemptOutcome.SUCCESS and not report.effects.any_activity and not used
+
+
+def _classified(catalogue: Catalogue, report: TurnReport) -> Classification:
+    """What a failure was. An agent that says it is done, and has nothing, is a person's, whatever else was said (R-CON-7)."""
+    found = catalogue.classify(report.evidence, sanitised=True)
+    if not is_empty_answer(report):
+        return found
+    why = (*found.because, "the agent said that it was done, and there is nothing")
+    unsure = {"confidence": Confidence.LOW, "error_class": ErrorClass.UNCLASSIFIED, "because": why}
+    return found.model_copy(update=unsure)
 
 
 def _retries_used(standing: Standing, error_class: ErrorClass) -> int:

@@ -115,7 +115,11 @@ def _began(attempt: AttemptRecord, before: Route, after: Route) -> Iterator[Coun
     asked = before.state is State.RETRYING and before.attempt_id == attempt.attempt_id
     if same and (asked or before.state in _PAUSES):
         yield table.RETRIES, labels | {"state": before.state}
-    elif not same and before.execution_profile_id is not None and before.attempts_in_turn > 0:
+    elif (
+        not same
+        and before.execution_profile_id is not None
+        and (before.state is State.SWITCHING or before.attempts_in_turn > 0)
+    ):
         yield table.FALLBACKS, labels
 
 

@@ -16,9 +16,9 @@ from kandev_routing_sdk.evidence.turn import TurnContext, TurnRecord
 from kandev_routing_sdk.policy import DecisionKind, PolicyDocument
 from kandev_routing_sdk.ports import CircuitFailed, CircuitHandedBack
 from kandev_routing_sdk.route.model import Reason, Route, State, Visit
-from kandev_routing_sdk.types import Channel, Code
+from kandev_routing_sdk.types import Channel, Code, ErrorClass
 from tests.catalogue._shipped import shipped
-from tests.route._routes import a_route
+from tests.route._routes import a_policy, a_route
 
 NOW = datetime(2026, 11, 30, tzinfo=UTC)
 CURRENT = Correlation(session_id="s", generation=2, prompt=1, attempt_id="a")
@@ -60,6 +60,37 @@ def test_a_failure_is_booked_and_decides(catalogue: Catalogue) -> None:
         verdict.reason,
     )
     assert [CircuitFailed] == [type(change) for change in verdict.circuits]
+
+
+def test_an_empty_answer_is_a_persons_whatever_was_said_beside_it(catalogue: Catalogue) -> None:
+    """R-CON-7: a limit that the agent met on its way explains nothing for sure."""
+    turn = TurnRecord(TurnContext(family="other", **CURRENT._asdict()), Sanitiser(), lambda _: None)
+    turn.sent()
+    turn.acknowledged()
+    turn.signal(Signal(channel=Channel.HTTP, http_status=529))
+    turn.succeeded("end_turn")
+    report = turn.report(NOW)
+    assert catalogue.classify(report.evidence).automatic_refusal(report.effects) is None
+    identity = ResourceIdentity("p", None, "v1:account", "fable", "here")
+    standing = Standing(
+        correlation=CURRENT,
+        policy=a_policy(retries=3),
+        visit=Visit(profile_id="fable"),
+        identity=identity,
+        keys=consulted_keys(identity),
+        lease=Lease("token", "owner"),
+    )
+    verdict = judge_failure(catalogue, report, standing, now=NOW)
+    assert verdict.classification is not None
+    assert verdict.decision is not None
+    assert (ErrorClass.UNCLASSIFIED, DecisionKind.STOP, False, Reason.EMPTY_ANSWER) == (
+        verdict.classification.error_class,
+        verdict.decision.kind,
+        verdict.automatic,
+        verdict.reason,
+    )
+    after = a_route(State.ACTION_REQUIRED)
+    assert () == book_failure(verdict, report, standing, after, uniform=0.5, now=NOW).circuits
 
 
 @pytest.mark.parametrize("other", [{"generation": 1}, {"prompt": 2}, {"attempt_id": "b"}, {"session_id": "t"}])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import anyio
 import pytest
 
 from kandev_routing_sdk.conductor.attempt import Attempt
 from kandev_routing_sdk.errors import StaleGeneration, StaleRevision
-from kandev_routing_sdk.sessions import go_on
+from kandev_routing_sdk.sessions import Crew, EventFeed, SessionHost, go_on
 from kandev_routing_sdk.telemetry import SpanName, Telemetry, Totals
 from kandev_routing_sdk.types import DispatchMark
 from tests.sessions._played import Fuse
@@ -110,6 +111,24 @@ def test_what_becomes_of_a_dead_owners_session(town: Town, totals: Totals, mark:
     assert {f"restart_reconciliations {expected}": 1} == {n: c for n, c in found.items() if "reconcil" in n}
     assert 1 == found["route_attempts lost"]
     assert (expected == "asked") is (see(town, seen).state == "action_required")
+
+
+@pytest.mark.parametrize(("timer", "expected"), [(True, {"stale_dropped timer": 1}), (False, {})])
+def test_a_host_counts_a_timer_that_somebody_else_was_faster_than(timer: bool, expected: dict[str, int]) -> None:
+    """R-ENG-9: as a worker does; what a person asked for is no timer."""
+    totals = Totals()
+    engine: Any = SimpleNamespace(telemetry=Telemetry(sinks=[totals]), store=None)
+
+    async def late() -> Any:
+        raise StaleRevision("s1", 3)
+
+    async def main() -> None:
+        crew = Crew()
+        host = SessionHost(engine, crew, EventFeed(engine.store, crew, poll_s=1), poll_s=1)
+        await host._move("s1", late(), timer=timer)
+
+    anyio.run(main)
+    assert expected == counts(totals, "what")
 
 
 def test_frames_that_were_not_of_an_attempt_are_counted_when_it_is_over() -> None:

@@ -97,6 +97,10 @@ def test_stale_evidence_is_counted_with_the_decision_that_dropped_it() -> None:
             {"state": State.SWITCHING, "execution_profile_id": "fable", "attempts_in_turn": 1},
             ["routing_fallback_total"],
         ),
+        (
+            {"state": State.SWITCHING, "execution_profile_id": "fable", "attempts_in_turn": 0},
+            ["routing_fallback_total"],
+        ),
         ({"state": State.SELECTING, "execution_profile_id": "fable", "attempts_in_turn": 0}, []),
         ({"state": State.SELECTING, "execution_profile_id": None}, []),
         (
@@ -116,6 +120,7 @@ def test_stale_evidence_is_counted_with_the_decision_that_dropped_it() -> None:
     ],
     ids=[
         "another after a failure",
+        "another because a person skipped it",
         "another in the next turn",
         "the first",
         "a retry",
