@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from kandev_routing_sdk.evidence.effects import NOTHING_SENT
 from kandev_routing_sdk.profiles import ConcreteProfile
 from kandev_routing_sdk.records import AttemptRecord
 from kandev_routing_sdk.route.model import Route
-from kandev_routing_sdk.types import AttemptOutcome, Code
+from kandev_routing_sdk.types import AttemptOutcome, Code, DispatchMark
 
 _SPOILT: Final = frozenset({Code.RESUME_CORRUPTED, Code.CONTEXT_EXHAUSTED})
 """After these the native session itself is what is wrong: going on with it would fail again."""
@@ -42,12 +43,19 @@ def native_of(route: Route, attempts: Sequence[AttemptRecord], namespace: str) -
         attempts: its newest ones, in order.
         namespace: this machine's.
     """
-    if route.kind != "session" or route.native_session_id is None or route.native_profile_id is None or not attempts:
+    if route.kind != "session" or route.native_session_id is None or route.native_profile_id is None:
         return None
-    last = attempts[-1]
+    last = next((attempt for attempt in reversed(attempts) if _was_sent(attempt)), None)
+    if last is None:
+        return None
     if last.owner_id is not None and not last.owner_id.startswith(f"{namespace}/"):
         return None
     if route.classification is not None and route.classification.code in _SPOILT:
         return None
     answered = any(a.generation == route.generation and a.outcome is AttemptOutcome.SUCCESS for a in attempts)
     return NativeSession(route.native_session_id, route.native_profile_id, last.family, answered)
+
+
+def _was_sent(attempt: AttemptRecord) -> bool:
+    """Whether its agent may have had the prompt; one that never had it, of another family maybe or elsewhere, made no session."""
+    return attempt.mark is not DispatchMark.CLAIMED and attempt.effects != NOTHING_SENT

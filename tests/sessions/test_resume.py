@@ -11,13 +11,14 @@ import pytest
 from kandev_routing_sdk import Router, Totals
 from kandev_routing_sdk.conductor.native import NativeSession, native_of
 from kandev_routing_sdk.events import EventKind, EventRecord
+from kandev_routing_sdk.evidence.effects import NOTHING_SENT
 from kandev_routing_sdk.profiles import ConcreteProfile
 from kandev_routing_sdk.route.continuation import OPENING
 from kandev_routing_sdk.route.model import Route
 from kandev_routing_sdk.route.snapshot import Snapshot
 from kandev_routing_sdk.testing import ScriptedAgent
 from kandev_routing_sdk.testing.clock import START
-from kandev_routing_sdk.types import AttemptOutcome
+from kandev_routing_sdk.types import AttemptOutcome, DispatchMark
 from tests.routes._world import answers
 from tests.sessions._home import Home, retries, waits
 from tests.sessions._played import PlayedAdapter
@@ -206,6 +207,9 @@ def test_a_token_is_handed_to_its_owner_only(profile_id: str, family: str, given
     assert given == NativeSession("n-1", "fable", "claude").for_profile(profile)
 
 
+SENT = replace(attempt_row(), family="claude", mark=DispatchMark.DELIVERED)
+
+
 def a_route(**fields: Any) -> Route:
     native = {"native_session_id": "n-1", "native_profile_id": "fable"}
     times = {"created_at": START, "updated_at": START}
@@ -225,15 +229,33 @@ def a_route(**fields: Any) -> Route:
 )
 def test_which_session_is_gone_on_with(route: dict[str, Any], attempt: dict[str, Any], found: bool) -> None:
     """What an agent kept, it kept on its machine."""
-    row = replace(attempt_row(), family="claude", generation=2, **{"owner_id": "here/owner:1", **attempt})
+    row = replace(SENT, generation=2, **{"owner_id": "here/owner:1", **attempt})
     native = native_of(a_route(**route), [row], "here")
     assert (NativeSession("n-1", "fable", "claude", answered=False) if found else None) == native
     assert native_of(a_route(**route), [], "here") is None
 
 
+@pytest.mark.parametrize(
+    "never",
+    [
+        {"mark": DispatchMark.CLAIMED},
+        {"mark": DispatchMark.SETTLED, "outcome": AttemptOutcome.LOST, "effects": NOTHING_SENT},
+        {"mark": DispatchMark.SETTLED, "outcome": AttemptOutcome.FAILED, "effects": NOTHING_SENT},
+    ],
+    ids=["claimed", "lost unsent", "failed unsent"],
+)
+def test_an_attempt_that_never_had_its_prompt_does_not_make_the_session_its_own(never: dict[str, Any]) -> None:
+    """Invariant 7: its profile may be another family's since, and its machine another one than the session's (R-CON-2)."""
+    made = replace(SENT, generation=2, owner_id="here/owner:1")
+    edited = replace(attempt_row(), family="codex", generation=2, owner_id=None, **never)
+    assert NativeSession("n-1", "fable", "claude", answered=False) == native_of(a_route(), [made, edited], "here")
+    assert native_of(a_route(), [made, edited], "there") is None
+    assert native_of(a_route(), [edited], "here") is None
+
+
 def test_a_session_counts_as_answered_by_its_own_generation() -> None:
     """Another generation's agent answered in another session."""
-    row = replace(attempt_row(), family="claude", owner_id=None, outcome=AttemptOutcome.SUCCESS)
+    row = replace(SENT, owner_id=None, outcome=AttemptOutcome.SUCCESS)
     found = [native_of(a_route(generation=g), [replace(row, generation=2)], "here") for g in (2, 3)]
     assert [True, False] == [native is not None and native.answered for native in found]
 
