@@ -20,6 +20,7 @@ from kandev_routing_sdk.spec import (
     AgentAdapter,
     AgentEvent,
     Channel,
+    ConcreteProfile,
     CredentialBindingDescriptor,
     Exited,
     Extractor,
@@ -73,11 +74,11 @@ class MinimalAdapter(AgentAdapter):
             argv=(executable, *command[1:], *request.profile.args),
             environ=request.environ,
             cwd=request.cwd,
-            descriptor=CredentialBindingDescriptor(
+            descriptor=CredentialBindingDescriptor.if_provable(
                 family=self.family,
                 mechanism="api_key",
                 source_kind="environment",
-                locator="MINIMAL_API_KEY",
+                locator=_where(request.profile),
                 executor_namespace=request.executor_namespace,
                 authorisation_scope="minimal",
             ),
@@ -98,6 +99,14 @@ class MinimalAdapter(AgentAdapter):
         """For ``init`` and ``doctor``."""
         found = find_executable("minimal-agent", environ)
         return (FoundAgent(self.family, found, Transport.HEADLESS, hint="put minimal-agent on PATH"),)
+
+
+def _where(profile: ConcreteProfile) -> str | None:
+    """Name the place of the key: profiles with keys from two places are two accounts. One that is written down has no place."""
+    own = profile.env.get("MINIMAL_API_KEY")
+    if isinstance(own, str):
+        return None
+    return own.secret if own is not None else "env:MINIMAL_API_KEY"
 
 
 class MinimalExtractor:

@@ -51,9 +51,8 @@ class Screen:
                 self._line(f"  {prior} stops here ({told.get('code', event.reason)}), another agent goes on")
             case EventKind.ROUTE_WAITING, {"deadline": until, "actions": list(actions)}:
                 what = f"waits until {until}" if until else "needs you"
-                self._line(
-                    f"  {self.author} {what} ({told.get('code', event.reason)}): {' '.join(f'/{a}' for a in actions)}"
-                )
+                offered = " ".join(f"/{action}" for action in actions)
+                self._line(f"  {self.author} {what} ({told.get('code', event.reason)}): {offered}")
                 if told["state"] == "action_required":
                     self.settled.set()
             case EventKind.ROUTE_STOPPED, _:
@@ -94,9 +93,7 @@ async def act(session: Session, screen: Screen, action: str) -> None:
     screen.settled.clear()
     try:
         now = await session.act(action, expected_generation=screen.generation)
-        settled = (
-            settled and now.state == "action_required"
-        )  # it waits for a person as before: there was nothing to change
+        settled = settled and now.state == "action_required"  # it waits for a person as before: nothing has changed
     except RoutingError as refused:
         print(f"  not done: {refused}")
     if settled:
@@ -137,9 +134,8 @@ def typed_lines() -> asyncio.Queue[str | None]:
     lines, loop = asyncio.Queue[str | None](), asyncio.get_running_loop()
 
     def read() -> None:
-        with open(
-            0, "rb", buffering=0, closefd=False
-        ) as stdin:  # without sys.stdin's lock, which would be held at exit
+        # without sys.stdin's lock, which would be held at exit
+        with open(0, "rb", buffering=0, closefd=False) as stdin:
             for line in stdin:
                 loop.call_soon_threadsafe(lines.put_nowait, line.decode().strip())
         loop.call_soon_threadsafe(lines.put_nowait, None)

@@ -27,7 +27,7 @@ class Done:
     answer: str | None = None
     by: str | None = None
     problem: str | None = None
-    attempts: int = 1
+    moved: bool = False
 
 
 async def ask(router: Router, profile: str, prompt: str) -> Done:
@@ -42,7 +42,8 @@ async def ask(router: Router, profile: str, prompt: str) -> Done:
         raise
     except RoutingError as failed:  # refused, too long, too slow, …: the code says which
         return Done(prompt, problem=f"{failed.code}: {failed}")
-    return Done(prompt, result.text, result.execution_profile_id, attempts=len(result.attempts))
+    moved = result.attempts[0].execution_profile_id != result.execution_profile_id
+    return Done(prompt, result.text, result.execution_profile_id, moved=moved)
 
 
 async def ask_all(router: Router, profile: str, prompts: list[str]) -> list[Done]:
@@ -64,7 +65,7 @@ def summary(router: Router, profile: str, everything: list[Done]) -> str:
     """Who answered how many, what is left, and which account is back when."""
     answered = Counter(done.by for done in everything if not done.problem)
     left = Counter(done.problem for done in everything if done.problem)
-    moved = sum(done.attempts > 1 for done in everything)
+    moved = sum(done.moved for done in everything)
     limited = [entry for entry in router.explain(profile).walk if entry.until]
     return "\n".join(
         [
@@ -85,6 +86,8 @@ async def main(profile: str, prompts: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit(__doc__)
     try:
         sys.exit(asyncio.run(main(sys.argv[1], [line for line in sys.stdin.read().splitlines() if line.strip()])))
     except RoutingError as problem:  # the configuration or the database cannot be used

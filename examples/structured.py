@@ -80,6 +80,8 @@ def main(profile: str, file: Path) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3:
+        sys.exit(__doc__)
     try:
         main(sys.argv[1], Path(sys.argv[2]))
     except (RoutingError, NoSuchShape, OSError) as problem:

@@ -11,23 +11,72 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kandev_routing_sdk.catalogue.classification import Classification
+    from kandev_routing_sdk.circuits import Circuit
+    from kandev_routing_sdk.clock import Clock, IdSource
     from kandev_routing_sdk.continuation import GitWorktree, Transcript
     from kandev_routing_sdk.door import explain, route_once, route_once_async
-    from kandev_routing_sdk.errors import NotPermitted, RoutingError
+    from kandev_routing_sdk.errors import (
+        ConfigError,
+        ConfigInvalid,
+        ConfigNotFound,
+        ConfigSyntaxError,
+        DynamicRoutingDisabled,
+        IllegalTransition,
+        NotAdmitted,
+        NotPermitted,
+        PreconditionFailed,
+        Problem,
+        ProfileNotFound,
+        ProfileUnusable,
+        RoutingError,
+        SecretUnavailable,
+        StaleGeneration,
+        StaleRevision,
+        StoreError,
+        StoreUnavailable,
+        TurnInProgress,
+        UsageError,
+    )
     from kandev_routing_sdk.events import EventKind, EventRecord
-    from kandev_routing_sdk.evidence.model import Evidence, Signal
-    from kandev_routing_sdk.policy import Decision, PolicyDocument
-    from kandev_routing_sdk.ports import Authorise, ContinuationPart, ContinuationRequest, ContinuationSource, Operation
+    from kandev_routing_sdk.evidence.model import Effects, Evidence, Signal
+    from kandev_routing_sdk.evidence.updates import (
+        AgentUpdate,
+        CapabilitiesUpdate,
+        InnerRetry,
+        Notice,
+        SessionStarted,
+        TextDelta,
+        ThinkingDelta,
+        ToolCall,
+        ToolResult,
+        Usage,
+    )
+    from kandev_routing_sdk.policy import ClassPolicy, Decision, PolicyDocument, RetryPolicy, WaitPolicy
+    from kandev_routing_sdk.ports import (
+        Authorise,
+        ContinuationPart,
+        ContinuationRequest,
+        ContinuationSource,
+        Operation,
+        ProfileReferences,
+        ProfileSource,
+        SecretResolver,
+    )
     from kandev_routing_sdk.profile_store import ImportReport, ProfileEntry, Profiles
     from kandev_routing_sdk.profiles import (
         Candidate,
         ConcreteProfile,
         Dependent,
+        DependentsUnknown,
+        DuplicateRefused,
         DynamicProfile,
         ProfileConflict,
+        ProfileDeclared,
         ProfileInUse,
         ProfileInvalid,
+        SecretRef,
     )
+    from kandev_routing_sdk.records import AttemptRecord, CallRecord, PromptRecord
     from kandev_routing_sdk.resolver import Resolution
     from kandev_routing_sdk.results import (
         AgentSaid,
@@ -51,10 +100,12 @@ if TYPE_CHECKING:
         Rejected,
         Waiting,
     )
+    from kandev_routing_sdk.route.model import State
+    from kandev_routing_sdk.route.select import WalkEntry
     from kandev_routing_sdk.route.snapshot import Snapshot
     from kandev_routing_sdk.router import Router
     from kandev_routing_sdk.scheduler import WorkerReport
-    from kandev_routing_sdk.sessions import EventStream, Session, Sessions, Turn
+    from kandev_routing_sdk.sessions import Action, EventStream, Session, Sessions, Turn
     from kandev_routing_sdk.settings import Settings, load_settings
     from kandev_routing_sdk.spec.client import (
         Asker,
@@ -75,85 +126,84 @@ if TYPE_CHECKING:
     from kandev_routing_sdk.types import Code, ErrorClass
 
 _HOMES = (
-    ("catalogue.classification", ("Classification",)),
-    ("continuation", ("GitWorktree", "Transcript")),
-    ("door", ("explain", "route_once", "route_once_async")),
-    ("errors", ("NotPermitted", "RoutingError")),
-    ("events", ("EventKind", "EventRecord")),
-    ("evidence.model", ("Evidence", "Signal")),
-    ("policy", ("Decision", "PolicyDocument")),
-    ("ports", ("Authorise", "ContinuationPart", "ContinuationRequest", "ContinuationSource", "Operation")),
-    ("profile_store", ("ImportReport", "ProfileEntry", "Profiles")),
+    ("catalogue.classification", "Classification"),
+    ("circuits", "Circuit"),
+    ("clock", "Clock IdSource"),
+    ("continuation", "GitWorktree Transcript"),
+    ("door", "explain route_once route_once_async"),
+    (
+        "errors",
+        (
+            "ConfigError ConfigInvalid ConfigNotFound ConfigSyntaxError DynamicRoutingDisabled IllegalTransition "
+            "NotAdmitted NotPermitted PreconditionFailed Problem ProfileNotFound ProfileUnusable RoutingError "
+            "SecretUnavailable StaleGeneration StaleRevision StoreError StoreUnavailable TurnInProgress "
+            "UsageError"
+        ),
+    ),
+    ("events", "EventKind EventRecord"),
+    ("evidence.model", "Effects Evidence Signal"),
+    (
+        "evidence.updates",
+        (
+            "AgentUpdate CapabilitiesUpdate InnerRetry Notice SessionStarted TextDelta ThinkingDelta ToolCall "
+            "ToolResult Usage"
+        ),
+    ),
+    ("policy", "ClassPolicy Decision PolicyDocument RetryPolicy WaitPolicy"),
+    (
+        "ports",
+        (
+            "Authorise ContinuationPart ContinuationRequest ContinuationSource Operation ProfileReferences "
+            "ProfileSource SecretResolver"
+        ),
+    ),
+    ("profile_store", "ImportReport ProfileEntry Profiles"),
     (
         "profiles",
         (
-            "Candidate",
-            "ConcreteProfile",
-            "Dependent",
-            "DynamicProfile",
-            "ProfileConflict",
-            "ProfileInUse",
-            "ProfileInvalid",
+            "Candidate ConcreteProfile Dependent DependentsUnknown DuplicateRefused DynamicProfile "
+            "ProfileConflict ProfileDeclared ProfileInUse ProfileInvalid SecretRef"
         ),
     ),
-    ("resolver", ("Resolution",)),
+    ("records", "AttemptRecord CallRecord PromptRecord"),
+    ("resolver", "Resolution"),
     (
         "results",
         (
-            "AgentSaid",
-            "AnswerUnrecorded",
-            "AttemptEnded",
-            "AttemptReport",
-            "AttemptStarted",
-            "CallActionRequired",
-            "CallCancelled",
-            "CallEnded",
-            "CallFailed",
-            "CallNoCandidate",
-            "CallOutcome",
-            "CallResult",
-            "CallTimedOut",
-            "CallWaiting",
-            "CandidateSkipped",
-            "CircuitChanged",
-            "Explanation",
-            "Progress",
-            "Rejected",
-            "Waiting",
+            "AgentSaid AnswerUnrecorded AttemptEnded AttemptReport AttemptStarted CallActionRequired "
+            "CallCancelled CallEnded CallFailed CallNoCandidate CallOutcome CallResult CallTimedOut CallWaiting "
+            "CandidateSkipped CircuitChanged Explanation Progress Rejected Waiting"
         ),
     ),
-    ("route.snapshot", ("Snapshot",)),
-    ("router", ("Router",)),
-    ("scheduler", ("WorkerReport",)),
-    ("sessions", ("EventStream", "Session", "Sessions", "Turn")),
-    ("settings", ("Settings", "load_settings")),
+    ("route.model", "State"),
+    ("route.select", "WalkEntry"),
+    ("route.snapshot", "Snapshot"),
+    ("router", "Router"),
+    ("scheduler", "WorkerReport"),
+    ("sessions", "Action EventStream Session Sessions Turn"),
+    ("settings", "Settings load_settings"),
     (
         "spec.client",
         (
-            "Asker",
-            "ClientCapabilities",
-            "FileRead",
-            "FileWrite",
-            "PermissionHandler",
-            "PermissionOption",
-            "PermissionRequest",
-            "ReadTextFile",
-            "Terminal",
-            "TerminalRequest",
-            "WriteTextFile",
+            "Asker ClientCapabilities FileRead FileWrite PermissionHandler PermissionOption PermissionRequest "
+            "ReadTextFile Terminal TerminalRequest WriteTextFile"
         ),
     ),
-    ("spec.client_files", ("local_files",)),
-    ("sync", ("SyncRouter", "SyncSession")),
-    ("telemetry", ("Metric", "Sink", "Span", "SpanName", "Telemetry", "Totals")),
-    ("types", ("Code", "ErrorClass")),
+    ("spec.client_files", "local_files"),
+    ("sync", "SyncRouter SyncSession"),
+    ("telemetry", "Metric Sink Span SpanName Telemetry Totals"),
+    ("types", "Code ErrorClass"),
 )
+"""Where each name comes from: a module, and the names that are taken from it."""
 
 __all__ = [
+    "Action",
     "AgentSaid",
+    "AgentUpdate",
     "AnswerUnrecorded",
     "Asker",
     "AttemptEnded",
+    "AttemptRecord",
     "AttemptReport",
     "AttemptStarted",
     "Authorise",
@@ -163,22 +213,35 @@ __all__ = [
     "CallFailed",
     "CallNoCandidate",
     "CallOutcome",
+    "CallRecord",
     "CallResult",
     "CallTimedOut",
     "CallWaiting",
     "Candidate",
     "CandidateSkipped",
+    "CapabilitiesUpdate",
+    "Circuit",
     "CircuitChanged",
+    "ClassPolicy",
     "Classification",
     "ClientCapabilities",
+    "Clock",
     "Code",
     "ConcreteProfile",
+    "ConfigError",
+    "ConfigInvalid",
+    "ConfigNotFound",
+    "ConfigSyntaxError",
     "ContinuationPart",
     "ContinuationRequest",
     "ContinuationSource",
     "Decision",
     "Dependent",
+    "DependentsUnknown",
+    "DuplicateRefused",
     "DynamicProfile",
+    "DynamicRoutingDisabled",
+    "Effects",
     "ErrorClass",
     "EventKind",
     "EventRecord",
@@ -188,26 +251,44 @@ __all__ = [
     "FileRead",
     "FileWrite",
     "GitWorktree",
+    "IdSource",
+    "IllegalTransition",
     "ImportReport",
+    "InnerRetry",
     "Metric",
+    "NotAdmitted",
     "NotPermitted",
+    "Notice",
     "Operation",
     "PermissionHandler",
     "PermissionOption",
     "PermissionRequest",
     "PolicyDocument",
+    "PreconditionFailed",
+    "Problem",
     "ProfileConflict",
+    "ProfileDeclared",
     "ProfileEntry",
     "ProfileInUse",
     "ProfileInvalid",
+    "ProfileNotFound",
+    "ProfileReferences",
+    "ProfileSource",
+    "ProfileUnusable",
     "Profiles",
     "Progress",
+    "PromptRecord",
     "ReadTextFile",
     "Rejected",
     "Resolution",
+    "RetryPolicy",
     "Router",
     "RoutingError",
+    "SecretRef",
+    "SecretResolver",
+    "SecretUnavailable",
     "Session",
+    "SessionStarted",
     "Sessions",
     "Settings",
     "Signal",
@@ -215,15 +296,29 @@ __all__ = [
     "Snapshot",
     "Span",
     "SpanName",
+    "StaleGeneration",
+    "StaleRevision",
+    "State",
+    "StoreError",
+    "StoreUnavailable",
     "SyncRouter",
     "SyncSession",
     "Telemetry",
     "Terminal",
     "TerminalRequest",
+    "TextDelta",
+    "ThinkingDelta",
+    "ToolCall",
+    "ToolResult",
     "Totals",
     "Transcript",
     "Turn",
+    "TurnInProgress",
+    "Usage",
+    "UsageError",
+    "WaitPolicy",
     "Waiting",
+    "WalkEntry",
     "WorkerReport",
     "WriteTextFile",
     "explain",
@@ -233,14 +328,15 @@ __all__ = [
     "route_once_async",
 ]
 
+if not TYPE_CHECKING:  # to a type checker a name that there is not is an error
 
-def __getattr__(name: str) -> object:
-    for home, names in _HOMES:
-        if name in names:
-            value: object = getattr(import_module(f"{__name__}.{home}"), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        for home, names in _HOMES:
+            if name in names.split():
+                value: object = getattr(import_module(f"{__name__}.{home}"), name)
+                globals()[name] = value
+                return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -272,7 +272,12 @@ class IllegalTransition(PreconditionFailed):
         self.state, self.trigger = state, trigger
 
     def __str__(self) -> str:
-        return f"a route in state {self.state} does not take {self.trigger}"
+        way_out = (
+            "it is over; begin another one"
+            if self.state == "stopped"
+            else "the actions of its snapshot are what it takes"
+        )
+        return f"a route in state {self.state} does not take {self.trigger}: {way_out}"
 
 
 class NotAdmitted(PreconditionFailed):

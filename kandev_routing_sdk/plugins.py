@@ -61,6 +61,8 @@ def load_registry(extra: Sequence[AgentAdapter] = (), *, entry_points_too: bool 
     """
     adapters: dict[str, AgentAdapter] = {}
     for adapter in extra:
+        if isinstance(adapter, type):
+            raise PluginError(f"adapters: {adapter.__name__} is a class; give an instance, {adapter.__name__}()")
         _register(adapters, adapter, "the host")
     broken: list[BrokenPlugin] = []
     if entry_points_too:

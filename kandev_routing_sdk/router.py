@@ -48,7 +48,8 @@ from kandev_routing_sdk.utility import CallRequest, run_call
 class Router:
     """Routes prompts to profiles. Open one per process and close it; safe to use from several tasks.
 
-    Make one with :meth:`open`.
+    Make one with :meth:`open`. What is not awaited reads or writes the store at once: in an event loop call it in a thread, as in
+    ``await asyncio.to_thread(router.explain, "frontier")``. :meth:`session` and :meth:`follow` do not block.
     """
 
     def __init__(self, opening: Opening, *, read_only: bool) -> None:
@@ -255,7 +256,7 @@ class Router:
         return self._engine.store.attempts(call_id)
 
     def events(self, *, session_id: str | None = None, after: int = 0, limit: int = 500) -> list[EventRecord]:
-        """Return durable route events in order, from the cursor ``after`` (an event's ``sequence``) on (R-CON-6)."""
+        """Return at most ``limit`` durable events behind the cursor ``after`` (an event's ``sequence``), in order (R-CON-6)."""
         return self._engine.store.events(session_id=session_id, after=after, limit=limit)
 
     def follow(self, *, session_id: str | None = None, after: int = 0) -> EventStream:

@@ -31,9 +31,11 @@ class SyncRouter:
         UsageError: inside a running event loop, or outside of its ``with``.
     """
 
+    router: Router
+    """The router itself: for what blocks anyway (``explain``, ``events``, ``circuits``, …)."""
+
     def __init__(self, router: Router) -> None:
-        self.router: Router = router
-        """The router itself: for what blocks anyway (``explain``, ``events``, ``circuits``, …)."""
+        self.router = router
         self._exits: ExitStack | None = None
         self._portal: BlockingPortal | None = None
 
@@ -75,9 +77,12 @@ class SyncRouter:
 class SyncSession:
     """A session for scripts: the methods of :class:`~kandev_routing_sdk.Session`, each of which blocks, and raises the same."""
 
+    id: str
+    """To be kept: :meth:`SyncRouter.session` takes it, in any process."""
+
     def __init__(self, router: SyncRouter, session: Session) -> None:
         self._router, self._session = router, session
-        self.id: str = session.id
+        self.id = session.id
 
     def __repr__(self) -> str:
         return f"SyncSession({self.id!r})"

@@ -231,6 +231,16 @@ def test_a_door_shows_nothing_that_is_not_listed(door: str) -> None:
     assert set(module.__all__) == shown - {"annotations", "TYPE_CHECKING", "import_module"}
 
 
+@pytest.mark.parametrize("door", ["kandev_routing_sdk", "kandev_routing_sdk.testing"])
+def test_a_type_checker_sees_no_name_that_there_is_not(door: str) -> None:
+    """A module's ``__getattr__`` gives every misspelt import a type, so it is kept from type checkers."""
+    module = importlib.import_module(door)
+    body = ast.parse(Path(module.__file__ or "").read_text("utf-8")).body
+    (hidden,) = (n for n in body if isinstance(n, ast.If) and "not TYPE_CHECKING" == ast.unparse(n.test))
+    assert ["__getattr__"] == [n.name for n in hidden.body if isinstance(n, ast.FunctionDef)]
+    assert "__getattr__" not in [n.name for n in body if isinstance(n, ast.FunctionDef)]
+
+
 def test_the_root_shows_nothing_but_all() -> None:
     """In a fresh process, because submodules that others imported become attributes."""
     script = "import kandev_routing_sdk as sdk; print(*(n for n in dir(sdk) if not n.startswith('_')))"

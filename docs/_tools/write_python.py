@@ -112,15 +112,15 @@ class Prose:
         return shown if name is None else f"[{shown}]({self._anchors[name]})"
 
     def paragraphs(self, text: str) -> list[str]:
-        """Return prose: paragraphs are filled, lists and indented code are left as they are."""
+        """Return prose: paragraphs are filled, lists keep their lines, and code is left as it is."""
         found = []
-        for paragraph in re.split(r"\n\s*\n", text.strip("\n")):
+        for paragraph in re.split(r"\n\s*\n(?! )", text.strip("\n")):
             if not paragraph.strip():
                 continue
-            if re.match(r"\s|[-*\d]+[. ]", paragraph):
-                found.append(
-                    paragraph if not paragraph.startswith(" ") else f"```text\n{textwrap.dedent(paragraph)}\n```"
-                )
+            if paragraph.startswith(" "):
+                found.append(_fenced(textwrap.dedent(paragraph)))
+            elif re.match(r"```|[-*\d]+[. ]", paragraph):
+                found.append(paragraph if paragraph.startswith("`") else self.inline(paragraph))
             else:
                 found.append(_filled(self.inline(" ".join(paragraph.split()))))
         return found
@@ -198,7 +198,7 @@ def _type(annotation: object) -> str:
 def _value(value: object) -> str:
     if isinstance(value, enum.Enum):
         return f"{type(value).__name__}.{value.name}"
-    simple = value is None or isinstance(value, (bool, int, float, str, bytes)) or value in ((), frozenset())
+    simple = value is None or isinstance(value, (bool, int, float, str, bytes)) or value in ((), {}, frozenset())
     return repr(value) if simple else "…"
 
 
@@ -239,11 +239,22 @@ def _class(entry: Entry, owner: type, outer: Prose) -> list[str]:
             for name, kind, default, said in data
         ]
         found.append(_table(("field", "type", ""), rows))
+    elif getattr(owner, "_is_protocol", False):  # what is called, not how one would make it
+        found[:0] = _called(entry.name, owner)
     elif "__init__" in vars(owner) and not issubclass(owner, enum.Enum | Exception) and not _is_private(owner):
         found.insert(0, _fenced(_signature(entry.name, owner)))
     for name, member in _members(owner):
         found += [f"#### `{entry.name}.{name}`", *_member(entry.name, name, member, prose)]
     return found
+
+
+def _called(name: str, owner: type) -> list[str]:
+    """How a host's own function is called, if that is what the protocol is about."""
+    function = vars(owner).get("__call__")
+    if not isinstance(function, FunctionType):
+        return []
+    prefix = "await " if inspect.iscoroutinefunction(function) else ""
+    return [_fenced(_signature(name, function, prefix=prefix))]
 
 
 def _values(owner: type[enum.Enum], prose: Prose) -> str:
@@ -281,22 +292,20 @@ def _data(owner: type) -> Iterator[tuple[str, str, str, str]]:
             }
     defaults: dict[str, object] = {}
     if is_dataclass(owner):
-        defaults = {f.name: f.default for f in fields(owner) if f.default is not MISSING}
+        made = {f.name: f.default_factory() for f in fields(owner) if f.default_factory is not MISSING}
+        defaults = made | {f.name: f.default for f in fields(owner) if f.default is not MISSING}
     elif hasattr(owner, "model_fields"):
-        defaults = {
-            name: f.default
-            for name, f in owner.model_fields.items()
-            if not f.is_required() and f.default_factory is None
-        }
+        given = {name: f for name, f in owner.model_fields.items() if not f.is_required()}
+        defaults = {name: f.get_default(call_default_factory=True) for name, f in given.items()}
+    elif hasattr(owner, "_field_defaults"):
+        defaults = owner._field_defaults
     else:
         defaults = {name: vars(owner)[name] for name in kinds if name in vars(owner)}
     for name, kind in kinds.items():
         told = issubclass(owner, Exception) and name in {"code", "exit_code"}
         if name.startswith("_") or name == "model_config" or told:
             continue
-        default = (
-            f" = `{_escaped(_value(defaults[name]))}`" if name in defaults and _value(defaults[name]) != "…" else ""
-        )
+        default = f" = `{_escaped(_value(defaults[name]))}`" if name in defaults else ""
         yield name, re.sub(r"^(ClassVar|Final)\[(.*)\]$", r"\2", kind), default, docs.get(name, "")
 
 

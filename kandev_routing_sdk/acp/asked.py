@@ -27,6 +27,9 @@ from kandev_routing_sdk.spec.client import (
     PermissionRequest,
     TerminalRequest,
 )
+from kandev_routing_sdk.telemetry import fields, get_logger, problem_fields
+
+_log = get_logger(__name__)
 
 _MAX_OPEN: Final = 64
 """Requests of one agent that a host is asked at once; more are answered for it."""
@@ -117,11 +120,19 @@ class Asked:
         with anyio.move_on_after(self._host.offers.permission_s):
             try:
                 chosen = await handler(self._request(asker, as_object(params.get("toolCall")), options))
-            except Exception:  # noqa: BLE001  # a host's own code: the profile's default answers for it
-                chosen = None
+            except Exception as problem:  # noqa: BLE001  # a host's own code: the profile's default answers for it
+                _log.warning(
+                    "a host's answer to a permission failed; the profile's default answers",
+                    extra=problem_fields(problem, session_id=asker.session_id),
+                )
         result: JsonValue = self._default(message)
         if isinstance(chosen, str) and chosen in known:
             result = {"outcome": {"outcome": "selected", "optionId": known[chosen]}}
+        elif chosen is not None:
+            _log.warning(
+                "a host answered what was not offered; the profile's default answers",
+                extra=fields(session_id=asker.session_id),
+            )
         self._answer(message, result, None)
 
     def _request(self, asker: Asker, call: Frame, options: tuple[PermissionOption, ...]) -> PermissionRequest:
@@ -185,7 +196,8 @@ class Asked:
             result, error = None, _refusal(messages.NOT_FOUND, "Resource not found")
         except PermissionError:
             result, error = None, _refusal(messages.INVALID_PARAMS, "The client does not allow that")
-        except Exception:  # noqa: BLE001  # a host's own code; what it says is not the agent's to know
+        except Exception as problem:  # noqa: BLE001  # a host's own code; what it says is not the agent's to know
+            _log.warning("a host could not do what its agent asked", extra=problem_fields(problem))
             result, error = None, _refusal(messages.INTERNAL_ERROR, "The client could not do that")
         self._answer(message, result, error)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Final, Literal, Self
+from typing import ClassVar, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, StrictBool, StrictInt, model_validator
 
 from kandev_routing_sdk.types import ErrorClass
 
@@ -23,9 +23,6 @@ POLICY_VERSION: Final = 1
 Outcome = Literal["skip", "stop"]
 """What follows when nothing is left to try with this candidate: the next one, or a person."""
 
-_Whole = Annotated[int, Field(strict=True)]
-_Flag = Annotated[bool, Field(strict=True)]
-
 
 class Section(BaseModel):
     """A part of a policy that can be off. Off stores zeros, so that equal behaviour is an equal document (R-POL-2)."""
@@ -35,7 +32,7 @@ class Section(BaseModel):
     bounds: ClassVar[Mapping[str, tuple[int, int]]]
     """Field → least and greatest value while the section is on."""
 
-    enabled: _Flag = False
+    enabled: StrictBool = False
 
     @model_validator(mode="before")
     @classmethod
@@ -61,8 +58,8 @@ class RetryPolicy(Section):
         "initial_interval_seconds": (MIN_INTERVAL_SECONDS, MAX_INTERVAL_SECONDS),
     }
 
-    max_retries: _Whole = 0
-    initial_interval_seconds: _Whole = 0
+    max_retries: StrictInt = 0
+    initial_interval_seconds: StrictInt = 0
 
 
 class WaitPolicy(Section):
@@ -70,7 +67,7 @@ class WaitPolicy(Section):
 
     bounds: ClassVar[Mapping[str, tuple[int, int]]] = {"max_wait_seconds": (MIN_WAIT_SECONDS, MAX_WAIT_SECONDS)}
 
-    max_wait_seconds: _Whole = 0
+    max_wait_seconds: StrictInt = 0
 
 
 class ClassPolicy(BaseModel):

@@ -42,8 +42,7 @@ Stored = Mapping[str, StoredProfile]
 
 
 class Profiles:
-    """Reads and writes profiles; see :attr:`Router.profiles <kandev_routing_sdk.Router.profiles>`. Blocks: in an event loop call it
-    in a thread.
+    """Reads and writes profiles. Get it from :attr:`Router.profiles`. Blocks: in an event loop call it in a thread.
 
     Each write is one transaction, and returns the normalised profile. Every write may raise
 

@@ -40,6 +40,7 @@ class DuplicateRefused(UsageError):
     """A dynamic profile is not duplicated: two lists would drift apart unseen (R-PRO-9)."""
 
     code = "duplicate_refused"
+    profile_id: str
 
     def __init__(self, profile_id: str) -> None:
         super().__init__(profile_id)
@@ -61,12 +62,12 @@ class ProfileConflict(PreconditionFailed):
     code = "profile_conflict"
     profile_id: str
     expected: int | None
+    current: Mapping[str, object] | None
+    """Its document as it is now; None: it was deleted."""
 
     def __init__(self, profile_id: str, expected: int | None, current: Mapping[str, object] | None) -> None:
         super().__init__(profile_id, expected, current)
-        self.profile_id, self.expected = profile_id, expected
-        self.current = current
-        """Its document as it is now; None: it was deleted."""
+        self.profile_id, self.expected, self.current = profile_id, expected, current
 
     def __str__(self) -> str:
         if self.current is None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Annotated, ClassVar, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, StringConstraints, model_validator
 
 from kandev_routing_sdk.policy.document import PolicyDocument
 from kandev_routing_sdk.types import Transport
@@ -41,8 +41,8 @@ class _Profile(_Frozen):
     """What every profile has."""
 
     id: ProfileId
-    name: str
-    """The only capability label there is (R-PRO-4)."""
+    name: str = ""
+    """The only capability label there is (R-PRO-4). Default: the id."""
     description: str = ""
     icon: str | None = None
     scope: str | None = None
@@ -50,6 +50,11 @@ class _Profile(_Frozen):
     enabled: bool = True
     version: Version = 1
     """Goes up with every accepted write (R-PRO-6)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _named_by_its_id(cls, value: object) -> object:
+        return {"name": value["id"], **value} if isinstance(value, Mapping) and "id" in value else value
 
 
 class ConcreteProfile(_Profile):

@@ -15,7 +15,7 @@ from kandev_routing_sdk.types import ErrorClass
 
 
 class State(StrEnum):
-    """R-ENG-1."""
+    """Where a route stands (R-ENG-1)."""
 
     SELECTING = "selecting"
     STARTING = "starting"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from typing import Final, Self
 from weakref import WeakSet
 
@@ -34,12 +35,14 @@ _AGAIN_S: Final = (0.5, 30.0)
 class EventStream:
     """The events of one session, or of all, from a cursor on: first those that there are, then those that come.
 
-    An async iterator that ends when it is closed. One that is dropped is forgotten; nothing has to be closed. Not for several tasks
-    at once.
+    Get one from :meth:`Session.events` or :meth:`Router.follow`. An async iterator that ends when it is closed. One that is
+    dropped is forgotten; nothing has to be closed. Not for several tasks at once.
     """
 
-    def __init__(self, feed: EventFeed, session_id: str | None, after: int) -> None:
-        self._feed, self._session_id = feed, session_id
+    def __init__(
+        self, feed: EventFeed, session_id: str | None, after: int, check: Callable[[], object] | None = None
+    ) -> None:
+        self._feed, self._session_id, self._check = feed, session_id, check
         self._cursor = after
         self._page: deque[EventRecord] = deque()
         self._queue: deque[EventRecord] = deque()
@@ -78,6 +81,8 @@ class EventStream:
             self._behind = False
             read = self._feed.store.events
             page = await in_thread(read, session_id=self._session_id, after=self._cursor, limit=PAGE)
+            if not page and self._check is not None:
+                await in_thread(self._check)
         except BaseException as problem:
             self._behind = True
             if isinstance(problem, StoreError) and self._feed.closed:
@@ -137,9 +142,13 @@ class EventFeed:
         except RuntimeError:  # its loop is over, and whoever followed there
             self._loop = None
 
-    def follow(self, *, session_id: str | None = None, after: int = 0) -> EventStream:
-        """Return the events behind the cursor ``after``, and then those that come."""
-        return EventStream(self, session_id, after)
+    def follow(
+        self, *, session_id: str | None = None, after: int = 0, check: Callable[[], object] | None = None
+    ) -> EventStream:
+        """Return the events behind the cursor ``after``, and then those that come. Where there are none yet, ``check`` is called
+        before these are waited for: what it raises is the reader's.
+        """
+        return EventStream(self, session_id, after, check)
 
     async def attach(self, stream: EventStream) -> None:
         """Offer ``stream`` what is written from now on."""

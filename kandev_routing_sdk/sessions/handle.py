@@ -15,15 +15,17 @@ from kandev_routing_sdk.sessions.actions import Action, act, asked_for, prompt
 from kandev_routing_sdk.sessions.feed import EventStream
 from kandev_routing_sdk.sessions.host import Asked, SessionHost
 from kandev_routing_sdk.sessions.life import silent
+from kandev_routing_sdk.sessions.reading import load_session
 from kandev_routing_sdk.sessions.service import Sessions
 
 
 class Turn:
     """The events of one prompt, from its ``session.user_message`` to the end of its turn: an async iterator.
 
-    It goes on through retries, waits and switches, and ends behind the event after which the turn is over, a person is needed, or
-    the session is stopped; also when the router is closed. Dropping it changes nothing: the turn goes on, and
-    :meth:`Session.events` shows the rest. That a prompt was refused whose events nobody read is logged as a warning.
+    Get one from :meth:`Session.prompt`. It goes on through retries, waits and switches, and ends behind the event after which the
+    turn is over, a person is needed, or the session is stopped; also when the router is closed. Dropping it changes nothing: the
+    turn goes on, and :meth:`Session.events` shows the rest. That a prompt was refused whose events nobody read is logged as a
+    warning.
     """
 
     def __init__(self, host: SessionHost, session_id: str, asked: Asked) -> None:
@@ -69,10 +71,13 @@ class Session:
     Methods are for asyncio. What is asked for is carried out by a task of the router's: cancelling who asked cuts nothing in half.
     """
 
+    id: str
+    """To be kept: :meth:`Router.session` takes it, in any process."""
+
     def __init__(self, host: SessionHost, session_id: str, *, read_only: bool) -> None:
         self._host, self._gate = host, Gate(host.engine, read_only)
         self._sessions = Sessions(host.engine, read_only=read_only)
-        self.id: str = session_id
+        self.id = session_id
 
     def __repr__(self) -> str:
         return f"Session({self.id!r})"
@@ -136,8 +141,12 @@ class Session:
         return await in_thread(self._sessions.attempts, self.id)
 
     def events(self, after: int = 0) -> EventStream:
-        """Return the session's events behind the cursor ``after`` (an event's ``sequence``), and then those that come (R-CON-6)."""
-        return self._host.feed.follow(session_id=self.id, after=after)
+        """Return the session's events behind the cursor ``after`` (an event's ``sequence``), and then those that come (R-CON-6).
+
+        Reading the first one raises :class:`~kandev_routing_sdk.errors.UsageError` if there is no such session.
+        """
+        there_is_one = partial(load_session, self._host.engine.store, self.id)
+        return self._host.feed.follow(session_id=self.id, after=after, check=there_is_one)
 
     async def stop(self) -> Snapshot:
         """Stop the session from any state: cancels its turn, ends its agent, charges nothing. Idempotent (R-ENG-7)."""

@@ -38,11 +38,12 @@ __all__ = [
     "script",
 ]
 
+if not TYPE_CHECKING:  # to a type checker a name that there is not is an error
 
-def __getattr__(name: str) -> object:
-    if name in _WHERE:
-        return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> object:
+        if name in _WHERE:
+            return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

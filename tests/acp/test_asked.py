@@ -248,6 +248,29 @@ async def test_what_a_host_raises_is_told_as_an_error_and_nothing_more(tmp_path:
     assert not any(SECRET in str(e) for e in agent.log)
 
 
+WRONG = {"raises": "a host's answer to a permission failed", "an option": "a host answered what was not offered"}
+
+
+@pytest.mark.parametrize("answer", WRONG)
+async def test_a_host_hears_that_its_answer_did_not_count(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, answer: str
+) -> None:
+    """The default answers for it; nothing of what it raised is repeated (R-OBS-1)."""
+
+    async def ask(request: PermissionRequest) -> str | None:
+        if answer == "raises":
+            raise RuntimeError(f"a bug {SECRET}")
+        return request.options[0]  # type: ignore[return-value]  # the mistake
+
+    agent = ScriptedAgent(tmp_path / "a", ASKS)
+    await driven_with(agent, ask).run()
+    (record,) = caplog.records
+    assert f"{WRONG[answer]}; the profile's default answers" == record.message
+    assert "s-1" == record.__dict__["session_id"]
+    assert SECRET not in str(record.__dict__)
+    assert ["no"] == outcomes(agent)
+
+
 async def test_a_text_that_is_too_long_is_refused(tmp_path: Path) -> None:
     async def read(request: FileRead) -> str:
         return "x" * 1_000_001

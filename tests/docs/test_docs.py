@@ -299,6 +299,14 @@ def test_every_public_name_has_its_heading_and_no_other_has(door: ModuleType) ->
     assert sorted(door.__all__) == sorted(re.findall(r"^### `(\w+)`$", text, re.MULTILINE))
 
 
+def test_every_error_that_a_public_docstring_names_is_public() -> None:
+    """A host catches it: `except StaleGeneration`."""
+    named = set(re.findall(r"errors\.md#(\w+)", text_of(PYTHON)))
+    doors = {name for door in (kandev_routing_sdk, spec, testing) for name in door.__all__}
+    assert "stale_generation" in named
+    assert set() == {error.__name__ for error in _ours() if error.code in named} - doors
+
+
 def test_the_entries_are_the_docstrings() -> None:
     """Run ``python docs/_tools/write_python.py`` when this fails."""
     tool = _tool("write_python")

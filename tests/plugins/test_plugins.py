@@ -122,6 +122,13 @@ def test_two_adapters_of_one_family_from_the_host_are_refused() -> None:
         load_registry([ScriptedAdapter(), ScriptedAdapter()])
 
 
+def test_a_class_where_the_host_gives_instances_is_told_what_to_write() -> None:
+    with pytest.raises(
+        PluginError, match=r"adapters: ScriptedAdapter is a class; give an instance, ScriptedAdapter\(\)"
+    ):
+        load_registry([ScriptedAdapter])  # type: ignore[list-item]  # the mistake
+
+
 RULES = {
     "raises": "raise OSError('the file is gone')",
     "no fixtures": 'return (RuleText("acme", "[[rule]]\\nid = \\"acme.x.1\\"\\n"),)',

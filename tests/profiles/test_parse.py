@@ -98,6 +98,7 @@ def test_the_documented_example_is_read_in_full() -> None:
         == profiles["fable"]
     )
     assert ConcreteProfile(id="sol", name="sol", family="codex", model="gpt-5.5") == profiles["sol"]
+    assert ConcreteProfile(id="sol", family="codex", model="gpt-5.5") == profiles["sol"], "a host's, too"
     policy = PolicyDocument(
         transient=ClassPolicy(retry=RetryPolicy(enabled=True, max_retries=3, initial_interval_seconds=5)),
         hard=ClassPolicy(wait_for_reset=WaitPolicy(enabled=True, max_wait_seconds=300)),

@@ -129,6 +129,14 @@ def test_an_excluded_candidate_cannot_be_committed() -> None:
         commit(route, "fable", "a2")
 
 
+@pytest.mark.parametrize(
+    ("state", "way_out"), [(S.STOPPED, "begin another one"), (S.WAITING, "the actions of its snapshot")]
+)
+def test_what_a_state_does_not_take_is_said_with_the_way_out(state: State, way_out: str) -> None:
+    with pytest.raises(IllegalTransition, match=way_out):
+        step(a_route(state), T.READY, now=NOW)
+
+
 def test_skip_now_at_generation_7_leaves_the_current_candidate_out_of_one_decision() -> None:
     """A seed scenario of R-ENG-7."""
     waiting = a_route(S.WAITING, deadline=NOW, parked_prompt="do it")

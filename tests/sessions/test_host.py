@@ -108,6 +108,17 @@ def test_a_turn_goes_on_through_waits_and_switches(lite_home: Home) -> None:
     assert {"fable": 2, "sol": 1} == {name: len(agent.prompts) for name, agent in home.agents.items()}
 
 
+def test_the_events_of_no_session_are_not_waited_for(lite_home: Home) -> None:
+    home = lite_home
+    home.agent("fable", ANSWER().say("hi"))
+
+    async def talk(router: Router) -> None:
+        with anyio.fail_after(10), pytest.raises(UsageError, match="there is no session 'typo'"):
+            await anext(router.session("typo").events())
+
+    hosted(home, talk)
+
+
 def test_a_turn_ends_where_a_person_is_needed_who_then_acts(lite_home: Home) -> None:
     """R-ENG-7: fenced by the generation that was seen; what follows is driven here as well."""
     home = lite_home

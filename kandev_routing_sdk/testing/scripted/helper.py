@@ -33,6 +33,9 @@ class ScriptedAgent:
     The same agent may be run by any number of profiles and processes; :attr:`prompts` is what all of them got.
     """
 
+    folder: Path
+    """Holds the script, what its tools wrote, and the log."""
+
     def __init__(self, folder: Path, *answers: ScriptBuilder) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
