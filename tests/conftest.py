@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests._nursery import Nursery, nursery
 from tests._postgres import PostgresServer, running_server
 
 # Machines differ in speed: an example that is slow once is not a failure. Build servers do not draw lots.
@@ -102,3 +103,10 @@ def database_url(request: pytest.FixtureRequest) -> str:
     """The same test on both back ends (R-DUR): the SQLAlchemy URL of an empty database."""
     url: str = request.getfixturevalue({"sqlite": "sqlite_url", "postgresql": "postgres_url"}[request.param])
     return url
+
+
+@pytest.fixture(scope="session")
+def workers() -> Iterator[Nursery]:
+    """Where processes of the test's own code come from; one per test process, started by the first test that needs it."""
+    with nursery() as found:
+        yield found

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -40,6 +38,7 @@ class World:
     told: list[Progress] = field(default_factory=list)
     enabled: bool = True
     environ: dict[str, str] | None = None
+    _jobs: int = 0
 
     def agent(
         self, name: str, *scripts: ScriptBuilder, policy: Mapping[str, Any] | None = None, **fields: Any
@@ -89,10 +88,11 @@ class World:
         path.write_text(json.dumps(file), "utf-8")
         return path
 
-    def start(self) -> subprocess.Popen[str]:
-        """Start a process of its own that makes one call."""
-        command = [sys.executable, "-m", "tests.routes._crash", str(self.write()), "0", "after"]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    def job(self, **fields: Any) -> dict[str, Any]:
+        """A call for the nursery, from a process of its own; see :mod:`tests.routes._calling`."""
+        self._jobs += 1
+        result = str(self.folder / f"result-{self._jobs}.json")
+        return {"play": "call", "world": str(self.write()), "result": result, **fields}
 
     def groups(self) -> list[int]:
         """The process groups of every attempt ever made."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,6 +13,7 @@ from kandev_routing_sdk.clock import SystemClock
 from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.testing import FakeClock, ScriptedAdapter
 from kandev_routing_sdk.types import DispatchMark
+from tests._nursery import Nursery
 from tests._processes import group_members
 from tests.routes._world import World, answers
 
@@ -27,14 +26,7 @@ def build(folder: Path) -> World:
     world = World(folder, f"sqlite:///{folder / 'routing.db'}", clock=SystemClock())
     world.agent("fable", answers().fail_quota(3600))
     world.agent("sol", answers().tool(line="ran").say("done"))
-    world.write()
     return world
-
-
-def run(folder: Path, fatal: int, moment: str) -> subprocess.CompletedProcess[str]:
-    """Run the call in a process that dies at write ``fatal`` (0: never)."""
-    command = [sys.executable, "-m", "tests.routes._crash", str(folder / "world.json"), str(fatal), moment]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 def dispatched(world: World) -> dict[str, int]:
@@ -42,20 +34,19 @@ def dispatched(world: World) -> dict[str, int]:
     return {name: sum(1 for p in agent.prompts if p.prompt) for name, agent in world.agents.items()}
 
 
-def test_every_write_of_the_call_is_known(tmp_path: Path) -> None:
+def test_every_write_of_the_call_is_known(workers: Nursery, tmp_path: Path) -> None:
     """Otherwise the campaign below would miss boundaries."""
-    build(tmp_path)
-    done = run(tmp_path, 0, "after")
-    assert {"outcome": "success", "by": "sol", "writes": _WRITES} == json.loads(done.stdout), done
+    job = build(tmp_path).job()
+    assert [0] == workers.run(job)
+    assert {"outcome": "success", "by": "sol", "writes": _WRITES} == json.loads(Path(job["result"]).read_text("utf-8"))
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("fatal", list(range(1, _WRITES + 1)))
-def test_a_kill_at_any_write_repeats_nothing(tmp_path: Path, fatal: int, moment: str) -> None:
+def test_a_kill_at_any_write_repeats_nothing(workers: Nursery, tmp_path: Path, fatal: int, moment: str) -> None:
     """Design §6, invariants 1, 3, 4; R-UTL-4: the call is interrupted, never re-armed, and its agent is ended."""
     world = build(tmp_path)
-    died = run(tmp_path, fatal, moment)
-    assert -9 == died.returncode, died
+    assert [-9] == workers.run(world.job(fatal=(fatal, moment)))
     before = dispatched(world)
     assert all(count <= 1 for count in before.values())
 

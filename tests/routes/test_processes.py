@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,17 +12,15 @@ import pytest
 from kandev_routing_sdk.clock import SystemClock
 from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.types import CircuitState
+from tests._nursery import Nursery
 from tests.routes._world import World, answers
 
 
-def finish(*processes: subprocess.Popen[str]) -> list[dict[str, Any]]:
-    """Wait for processes and return what each printed."""
-    found = []
-    for process in processes:
-        out, err = process.communicate(timeout=90)
-        assert out, err
-        found.append(json.loads(out))
-    return found
+def call(workers: Nursery, world: World, times: int = 1) -> list[dict[str, Any]]:
+    """Make so many calls at once, each in a process of its own; return what came of each."""
+    jobs = [world.job() for _ in range(times)]
+    assert [0] * times == workers.run(*jobs)
+    return [json.loads(Path(job["result"]).read_text("utf-8")) for job in jobs]
 
 
 def make_due(world: World) -> None:
@@ -39,41 +36,41 @@ def shared(tmp_path: Path, database_url: str) -> World:
     return World(tmp_path / "world", database_url, clock=SystemClock())
 
 
-def test_an_open_circuit_is_known_to_every_process_and_one_probes_it(shared: World) -> None:
+def test_an_open_circuit_is_known_to_every_process_and_one_probes_it(workers: Nursery, shared: World) -> None:
     """R-CIR-6: while open, a second process sends nothing; once due, two started together send exactly one."""
     shared.folder.mkdir()
     shared.agent("fable", answers().fail_quota(3600), answers().sleep(6).say("back"))
-    (first,) = finish(shared.start())
+    (first,) = call(workers, shared)
     assert "waiting" == first["outcome"]
-    (second,) = finish(shared.start())
+    (second,) = call(workers, shared)
     assert "waiting" == second["outcome"]
     assert {"fable": 1} == shared.prompts(), "while it is open nobody asks"
 
     make_due(shared)
-    outcomes = sorted(done["outcome"] for done in finish(shared.start(), shared.start()))
+    outcomes = sorted(done["outcome"] for done in call(workers, shared, 2))
     assert ["success", "waiting"] == outcomes
     assert {"fable": 2} == shared.prompts(), "exactly one probe"
     with open_store(shared.url) as store:
         assert [CircuitState.CLOSED] == [c.state for c in store.circuits()]
 
 
-def test_the_loser_of_a_probe_takes_an_alternative(shared: World) -> None:
+def test_the_loser_of_a_probe_takes_an_alternative(workers: Nursery, shared: World) -> None:
     """R-CIR-8: other sessions skip meanwhile."""
     shared.folder.mkdir()
     shared.agent("fable", answers().fail_quota(3600), answers().sleep(6).say("back"))
     shared.agent("sol", answers().say("done"))
-    (first,) = finish(shared.start())
+    (first,) = call(workers, shared)
     assert ("success", "sol") == (first["outcome"], first["by"])
     make_due(shared)
-    assert ["fable", "sol"] == sorted(done["by"] for done in finish(shared.start(), shared.start()))
+    assert ["fable", "sol"] == sorted(done["by"] for done in call(workers, shared, 2))
     assert 2 == shared.prompts()["fable"]
 
 
-def test_eight_processes_share_one_database(shared: World) -> None:
+def test_eight_processes_share_one_database(workers: Nursery, shared: World) -> None:
     """R-PRF-6: every call has its own generations; nobody fails for being one of many."""
     shared.folder.mkdir()
     shared.agent("fable", answers().say("done"))
-    assert ["success"] * 8 == [done["outcome"] for done in finish(*(shared.start() for _ in range(8)))]
+    assert ["success"] * 8 == [done["outcome"] for done in call(workers, shared, 8)]
     assert {"fable": 8} == shared.prompts()
     with open_store(shared.url) as store:
         routes = store.sessions()

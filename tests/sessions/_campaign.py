@@ -19,7 +19,7 @@ from kandev_routing_sdk.route.model import Route, State
 from kandev_routing_sdk.store import SqlStore, open_store
 from kandev_routing_sdk.store.tables import METADATA
 from kandev_routing_sdk.types import AttemptOutcome, DispatchMark
-from tests.sessions._nursery import Nursery
+from tests._nursery import Nursery
 from tests.sessions._programs import WORK, Op, Program, build
 
 SIGKILLED = -9

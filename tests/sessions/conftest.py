@@ -13,7 +13,6 @@ from tests._postgres import PostgresServer
 from tests.sessions._campaign import Databases, postgresql_databases, sqlite_databases
 from tests.sessions._empty import Reused, reused
 from tests.sessions._home import Home
-from tests.sessions._nursery import Nursery, nursery
 from tests.sessions._played import Stage, install
 from tests.sessions._town import Town, town_over
 
@@ -87,13 +86,6 @@ def town(stage: Stage, lite_store: Reused) -> Iterator[Town]:
 def lite_town(town: Town) -> Town:
     """The same, by its whole name."""
     return town
-
-
-@pytest.fixture(scope="module")
-def workers() -> Iterator[Nursery]:
-    """Where worker processes come from."""
-    with nursery() as found:
-        yield found
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -16,10 +16,10 @@ from pathlib import Path
 
 import pytest
 
+from tests._nursery import Nursery
 from tests._postgres import PostgresServer
 from tests._processes import wait_for
 from tests.sessions._campaign import AHEAD_S, SIGKILLED, Case, Databases, postgresql_databases, told
-from tests.sessions._nursery import Nursery
 from tests.sessions._programs import MIXED, PROGRAMS, WORK
 
 LEAST_KILLS = 150

@@ -19,9 +19,9 @@ from kandev_routing_sdk.store import open_store
 from kandev_routing_sdk.testing import ScriptBuilder
 from kandev_routing_sdk.testing.scripted import bodies
 from kandev_routing_sdk.types import CircuitState
+from tests._nursery import Nursery
 from tests._processes import live_processes, wait_for
 from tests.sessions._campaign import SIGKILLED, Case, Databases, told
-from tests.sessions._nursery import Nursery
 from tests.sessions._programs import WORK, Agent, Op, Program, answers
 
 COUNT = 8

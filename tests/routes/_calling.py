@@ -1,14 +1,10 @@
-"""Runs one call in this process, and may kill it (SIGKILL) just before or just after its Nth durable write (0: never).
-
-python -m tests.routes._crash WORLD.json N before|after
-"""
+"""A process of the nursery's that makes one call, and may be killed (SIGKILL) just before or after its Nth durable write."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,20 +31,16 @@ class CrashingStore(StoreAtWrites):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main() -> None:
-    """See the module."""
-    world = json.loads(Path(sys.argv[1]).read_text("utf-8"))
+def run_call(job: dict[str, Any]) -> None:
+    """Make the call of a job's ``world`` in this process and write down its ``result``; ``fatal``: which write, and when."""
+    world = json.loads(Path(job["world"]).read_text("utf-8"))
     profiles, _ = parse_profiles(world["profiles"], families=None)
     settings = Settings(world["url"], dynamic_agent_routing=True, profiles=profiles)
-    store: Any = CrashingStore(open_store(world["url"]), int(sys.argv[2]), sys.argv[3])
+    store: Any = CrashingStore(open_store(world["url"]), *job.get("fatal", (0, "")))
     with Router.open(settings=settings, adapters=[ScriptedAdapter()], plugins=False, store=store) as router:
         try:
             result = router.route_once("frontier", "do it", timeout=60, cwd=world["folder"])
         except CallFailed as failed:
             result = failed.result
     done = {"outcome": result.outcome, "by": result.execution_profile_id, "writes": store.writes}
-    print(json.dumps(done))
-
-
-if __name__ == "__main__":
-    main()
+    Path(job["result"]).write_text(json.dumps(done), "utf-8")

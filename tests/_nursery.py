@@ -1,8 +1,9 @@
 """A warm process that forks workers: each is a real process, and none has to import anything.
 
-It is started as ``python -m tests.sessions._nursery``, has one thread and no event loop, and speaks JSON lines: a list of jobs
+It is started as ``python -m tests._nursery``, has one thread and no event loop, and speaks JSON lines: a list of jobs
 comes in, their process ids go out, and when all have ended how each one did (a wait status). A job with ``kill_after_s`` is killed
-(SIGKILL) when it lasts longer.
+(SIGKILL) when it lasts longer. One with ``"play": "call"`` is for :mod:`tests.routes._calling`, others for
+:mod:`tests.sessions._worker`.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 LONGEST_S = 60.0
 """No worker of the campaign is meant to live so long; it is killed, and the test fails."""
 
@@ -63,7 +64,7 @@ class Nursery:
 @contextmanager
 def nursery() -> Iterator[Nursery]:
     """A nursery for the length of the block."""
-    command = [sys.executable, "-m", "tests.sessions._nursery"]
+    command = [sys.executable, "-m", "tests._nursery"]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         yield Nursery(process)
         assert process.stdin is not None
@@ -81,8 +82,10 @@ def main() -> None:
     import kandev_routing_sdk.acp  # noqa: F401
     from kandev_routing_sdk.acp.downstream import AcpDownstream  # noqa: F401
     from kandev_routing_sdk.store import open_store
+    from tests.routes._calling import run_call
     from tests.sessions._worker import run_job
 
+    plays = {"session": run_job, "call": run_call}
     # what is made at its first use, too
     with TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/warm.db") as store:
         store.sessions()
@@ -94,7 +97,7 @@ def main() -> None:
             pid = os.fork()
             if pid == 0:
                 try:
-                    run_job(job)
+                    plays[job.get("play", "session")](job)
                 finally:
                     os._exit(0)
             pids.append(pid)
