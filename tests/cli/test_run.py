@@ -91,48 +91,48 @@ def test_the_answer_is_on_stdout_and_everything_else_on_stderr(failover: World) 
     assert "\x1b" not in ran.out + ran.err
 
 
-def test_quiet_leaves_only_the_answer(failover: World) -> None:
-    ran = failover.run("run", "frontier", "Say hello", "--quiet")
+def test_quiet_leaves_only_the_answer(failover: World, here: Callable[..., Ran]) -> None:
+    ran = here("run", "frontier", "Say hello", "--quiet")
     assert (0, "Hello there.\n", "") == (ran.code, ran.out, ran.err)
 
 
 @pytest.mark.parametrize("how", ["argument", "dash", "pipe", "file"])
-def test_the_prompt_may_come_from_anywhere(world: World, how: str) -> None:
+def test_the_prompt_may_come_from_anywhere(world: World, here: Callable[..., Ran], how: str) -> None:
     agent = world.agent("sol", ScriptBuilder().say("ok"))
     world.configure()
     prompt = "Zähle bis drei.\nZweite Zeile"
     path = world.folder / "prompt.md"
     path.write_text(prompt, "utf-8")
     arguments = {"argument": [prompt], "dash": ["-"], "pipe": [], "file": ["--prompt-file", str(path)]}[how]
-    ran = world.run("run", "sol", *arguments, stdin=prompt if how in {"dash", "pipe"} else None)
+    ran = here("run", "sol", *arguments, stdin=prompt if how in {"dash", "pipe"} else "")
     assert 0 == ran.code, ran
     assert [prompt] == [p.prompt for p in agent.prompts]
 
 
-def test_a_prompt_that_starts_with_a_dash_is_possible(world: World) -> None:
+def test_a_prompt_that_starts_with_a_dash_is_possible(world: World, here: Callable[..., Ran]) -> None:
     agent = world.agent("sol", ScriptBuilder().say("ok"))
     world.configure()
-    ran = world.run("run", "sol", "--", "--config is broken, fix it")
+    ran = here("run", "sol", "--", "--config is broken, fix it")
     assert 0 == ran.code, ran
     assert ["--config is broken, fix it"] == [p.prompt for p in agent.prompts]
 
 
-def test_agents_work_in_the_folder_that_is_named(world: World) -> None:
+def test_agents_work_in_the_folder_that_is_named(world: World, here: Callable[..., Ran]) -> None:
     agent = world.agent("sol", ScriptBuilder().say("ok"))
     world.configure()
     (world.folder / "below").mkdir()
-    ran = world.run("run", "sol", "hi", "--cwd", "below")
+    ran = here("run", "sol", "hi", "--cwd", "below")
     assert 0 == ran.code, ran
     assert str(world.folder / "below") == agent.prompts[0].cwd
 
 
-def test_a_policy_wait_is_told_and_used(world: World) -> None:
+def test_a_policy_wait_is_told_and_used(world: World, here: Callable[..., Ran]) -> None:
     """R-POL-3: same candidate again after a second; R-CLI-1: it is told while it runs."""
     world.agent("sol", ScriptBuilder().fail_overloaded(), ScriptBuilder().say("now"), name="Sol")
     retry = {"enabled": True, "max_retries": 2, "initial_interval_seconds": 1}
     world.dynamic({"profile": "sol", "policy": {"transient": {"retry": retry}}})
     world.configure()
-    ran = world.run("run", "frontier", "hi")
+    ran = here("run", "frontier", "hi")
     assert (0, "now\n") == (ran.code, ran.out), ran
     assert "decision: same candidate again (retry 1 of 2) at " in ran.err
     assert " for Sol, then retry 1 of 2" in ran.err
@@ -141,13 +141,13 @@ def test_a_policy_wait_is_told_and_used(world: World) -> None:
 # Failing -----------------------------------------------------------------------------------------------------------------
 
 
-def test_nobody_can_now_but_somebody_will(world: World) -> None:
+def test_nobody_can_now_but_somebody_will(world: World, here: Callable[..., Ran]) -> None:
     """R-CLI-3: 75 with the earliest deadline printed."""
     world.agent("fable", ScriptBuilder().fail_quota(7200))
     world.agent("sol", ScriptBuilder().fail_quota(3600))
     world.dynamic("fable", "sol")
     world.configure()
-    ran = world.run("run", "frontier", "hi", "--json")
+    ran = here("run", "frontier", "hi", "--json")
     assert 75 == ran.code, ran
     document = ran.document
     assert RESULT_KEYS == list(document)
@@ -156,38 +156,40 @@ def test_nobody_can_now_but_somebody_will(world: World) -> None:
     assert "try again at " in ran.error
 
 
-def test_after_a_tool_nothing_is_repeated(world: World) -> None:
+def test_after_a_tool_nothing_is_repeated(world: World, here: Callable[..., Ran]) -> None:
     """R-SAFE-1: a failure after work stops for a person: 79, one process, one effect; the other candidate is not asked."""
     fable = world.agent("fable", ScriptBuilder().say("Half an ans").tool("Write file").fail_overloaded())
     sol = world.agent("sol", ScriptBuilder().say("never"))
     world.dynamic("fable", "sol")
     world.configure()
-    ran = world.run("run", "frontier", "hi", "--json")
+    ran = here("run", "frontier", "hi", "--json")
     assert (79, "action_required", "Half an ans") == (ran.code, ran.document["outcome"], ran.document["text"]), ran
     assert "uses a tool: Write file" in ran.err
     assert "Half an ans" not in ran.err
     assert (1, 0) == (len(fable.effects), len(sol.prompts))
 
 
-def test_a_task_that_cannot_be_done_fails_with_1(world: World) -> None:
+def test_a_task_that_cannot_be_done_fails_with_1(world: World, here: Callable[..., Ran]) -> None:
     world.agent("sol", ScriptBuilder().fail_context())
     world.configure()
-    ran = world.run("run", "sol", "hi", "--json")
+    ran = here("run", "sol", "hi", "--json")
     assert (1, "failed", 1) == (ran.code, ran.document["outcome"], ran.document["exit_code"]), ran
 
 
-def test_a_timeout_is_124(world: World) -> None:
+def test_a_timeout_is_124(world: World, here: Callable[..., Ran]) -> None:
     """R-CLI-3; the agent is gone afterwards and no circuit is charged."""
     agent = world.agent("sol", ScriptBuilder().hang())
     world.configure()
-    ran = world.run("run", "sol", "hi", "--timeout", "4", "--json")
+    ran = here("run", "sol", "hi", "--timeout", "4", "--json")
     assert (124, "timed_out", 124) == (ran.code, ran.document["outcome"], ran.document["exit_code"]), ran
     assert [False] == [is_alive(p.pid) for p in agent.prompts]
-    assert [] == world.run("circuits", "--json").document["circuits"]
+    assert [] == here("circuits", "--json").document["circuits"]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 143)])
-def test_a_signal_ends_the_agents_first_and_the_document_is_still_printed(world: World, number: int, code: int) -> None:
+def test_a_signal_ends_the_agents_first_and_the_document_is_still_printed(
+    world: World, here: Callable[..., Ran], number: int, code: int
+) -> None:
     """R-CLI-3, R-CON-11: a cancel is no failure, charges no circuit, leaves no process."""
     agent = world.agent("sol", ScriptBuilder().child(own_session=True).hang(deaf=True))
     world.configure()
@@ -199,7 +201,7 @@ def test_a_signal_ends_the_agents_first_and_the_document_is_still_printed(world:
     document = json.loads(out)
     assert (code, "cancelled", code) == (process.returncode, document["outcome"], document["exit_code"]), err
     assert [False, False] == [is_alive(agent.prompts[0].pid), is_alive(agent.children[0])]
-    assert [] == world.run("circuits", "--json").document["circuits"]
+    assert [] == here("circuits", "--json").document["circuits"]
 
 
 def test_a_reader_that_has_enough_is_no_fault(failover: World) -> None:
@@ -217,19 +219,19 @@ def test_a_reader_that_has_enough_is_no_fault(failover: World) -> None:
 # Dry run -----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_dry_run_says_who_and_how_and_does_nothing(world: World) -> None:
+def test_a_dry_run_says_who_and_how_and_does_nothing(world: World, here: Callable[..., Ran]) -> None:
     """R-CLI-1: explain plus masked argv; nothing is started, no byte is written."""
     agent = world.agent("sol", ScriptBuilder().say("ok"), args=["--api-key", "zq81-argument-canary"])
     world.dynamic("sol")
     world.configure()
-    ran = world.run("run", "frontier", "--dry-run")
+    ran = here("run", "frontier", "--dry-run")
     assert 0 == ran.code, ran
     assert "sol would be started as: " in ran.out
     assert "kandev_routing_sdk.testing.scripted" in ran.out
     assert "zq81-argument-canary" not in ran.out + ran.err
     assert 0 == agent.starts
     assert {} == world.files()
-    document = world.run("run", "frontier", "hi", "--dry-run", "--json").document
+    document = here("run", "frontier", "hi", "--dry-run", "--json").document
     assert ("sol", "--api-key") == (document["chosen_profile_id"], document["argv"]["sol"][-2])
 
 
