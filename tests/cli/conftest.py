@@ -1,15 +1,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 import typer.main
 
+from kandev_routing_sdk.catalogue.rules import RuleSource
 from kandev_routing_sdk.cli import main
 from kandev_routing_sdk.cli.app import app
 from kandev_routing_sdk.opening import load_rules
+from kandev_routing_sdk.spec.adapter import AgentAdapter
 from tests.cli._world import Ran, World
 
 
@@ -28,7 +30,13 @@ def made_once() -> tuple[object, object]:
 def quick(made_once: tuple[object, object], monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests of many commands in one process: that costs each of them more than all the rest."""
     rules, command = made_once
-    monkeypatch.setattr("kandev_routing_sdk.opening.load_rules", lambda *_, **__: rules)
+
+    def load(
+        adapters: Sequence[AgentAdapter] = (), *, plugins: bool = True, extra: Sequence[RuleSource] = ()
+    ) -> object:
+        return load_rules(adapters, plugins=plugins, extra=extra) if adapters or extra or not plugins else rules
+
+    monkeypatch.setattr("kandev_routing_sdk.opening.load_rules", load)
     monkeypatch.setattr("kandev_routing_sdk.cli.app.app", command)
 
 

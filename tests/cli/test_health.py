@@ -10,6 +10,8 @@ from kandev_routing_sdk.cli.output import table
 from kandev_routing_sdk.testing import ScriptBuilder
 from tests.cli._world import Ran, World
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 
 def test_a_limit_is_remembered_shown_and_reset(world: World, here: Callable[..., Ran]) -> None:
     fable = world.agent("fable", ScriptBuilder().fail_quota(7200), ScriptBuilder().say("again"))

@@ -32,6 +32,8 @@ from tests.cli._world import Ran, World
 from tests.store._values import attempt, classification, settled
 from tests.store.test_replay import damage, fill
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PLAYER = Path(__file__).parents[1] / "adapters" / "player.py"
 RECORDINGS = Path(__file__).parents[1] / "recordings"

@@ -15,6 +15,8 @@ import pytest
 from kandev_routing_sdk.testing import ScriptBuilder
 from tests.cli._world import Ran, World, is_alive, wait_for
 
+pytestmark = pytest.mark.usefixtures("quick")
+
 RESULT_KEYS = [
     "schema_version", "call_id", "outcome", "exit_code", "text", "stop_reason", "logical_profile_id", "execution_profile_id",
     "family", "provider_id", "model", "usage", "deadline", "duration_s", "attempts", "reason", "rejected",
