@@ -123,7 +123,7 @@ def load_settings(
     if path is None and required:
         raise ConfigNotFound(
             f"no {FILE_NAME} in {cwd} or its parents, nor in the user's configuration directory: "
-            "write one with kandev-routing init, or name one with --config"
+            "write one with kandev-routing init, or name one with --config or KANDEV_ROUTING_CONFIG"
         )
     document = _read(path) if path else {}
     source = str(path) if path else "no file"

@@ -40,15 +40,15 @@ class Sink(Protocol):
         """Whether anybody would see a span that begins now."""
         ...
 
-    def add(self, metric: Metric, labels: Labels, count: int) -> None:
+    def add(self, metric: Metric, labels: Labels, count: int, /) -> None:
         """Count so many."""
         ...
 
-    def span(self, name: SpanName, attributes: Attributes) -> AbstractContextManager[Span] | None:
+    def span(self, name: SpanName, attributes: Attributes, /) -> AbstractContextManager[Span] | None:
         """Return a span that is current inside its block and ends with it; None: nobody traces."""
         ...
 
-    def begin(self, name: SpanName, attributes: Attributes) -> Span | None:
+    def begin(self, name: SpanName, attributes: Attributes, /) -> Span | None:
         """Return a span, below the current one, that goes on until it is ended; None: nobody traces."""
         ...
 

@@ -40,13 +40,6 @@ class LoopbackProvider:
     (``…/chat/completions``), streamed or not. The scenario is chosen per request by the path (``url(name)``), so that one
     provider serves several agents, each failing in its own way. All methods may be called from any thread.
 
-    ```python
-    with LoopbackProvider() as provider:
-        provider.set("overloaded", fail_times=2)
-        run_agent(base_url=provider.url("overloaded"))
-        assert [529, 529, 200] == [request.status for request in provider.requests]
-    ```
-
     Args:
         scenario: what a request gets whose path names no scenario.
         port: the port to listen on; 0 takes a free one.

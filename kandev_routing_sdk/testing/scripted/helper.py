@@ -60,11 +60,13 @@ class ScriptedAgent:
         self._file.write()
 
     def at(self, moment: str, steps: ScriptBuilder) -> None:
-        """Do ``steps`` at a moment; see :meth:`ScriptFile.at`."""
+        """Do ``steps`` at a moment: ``start`` (before anything is read), ``initialize``, ``authenticate``, ``session``, ``load``,
+        ``resume`` or ``set``.
+        """
         self._file.at(moment, steps).write()
 
     def set(self, **settings: Any) -> None:  # noqa: ANN401  # a script holds any JSON
-        """Change what the agent offers; see :meth:`ScriptFile.set`."""
+        """Change what the agent offers: ``models``, ``modes``, ``options``, ``load_session``, ``resume_session``, and more."""
         self._file.set(**settings).write()
 
     def profile(self, **fields: Any) -> dict[str, Any]:  # noqa: ANN401
