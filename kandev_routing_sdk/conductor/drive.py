@@ -285,7 +285,10 @@ class Drive:
     async def _start(self) -> None:
         assert self._claimed is not None  # noqa: S101  # a claim comes first
         claimed, self._claimed = self._claimed, None
-        await self._recovery.fence()
+        if not await self._recovery.fence():
+            stays = self._ledger.step(Trigger.LATE_EFFECT, Facts(reason=Reason.HANDOVER_FAILED))
+            await self._settle_unstarted(stays, claimed.record, AttemptOutcome.SILENT)
+            return
         ready = await self._launch(claimed)
         if ready is None and self._attempt is not None and (fresh := await self._resuming.start_over(self._attempt)):
             ready = await self._launch(fresh)

@@ -15,6 +15,7 @@ from kandev_routing_sdk.conductor.claims import hand_backs, lost_record
 from kandev_routing_sdk.conductor.engine import Engine
 from kandev_routing_sdk.conductor.ledger import Ledger
 from kandev_routing_sdk.process import reap_group
+from kandev_routing_sdk.process.group import has_proc
 from kandev_routing_sdk.records import AttemptRecord
 from kandev_routing_sdk.route.facts import Facts
 from kandev_routing_sdk.route.model import State, Trigger
@@ -35,15 +36,21 @@ class Recovery:
         """Keep in mind whose agents were never seen to end: what another machine took over may live on this one."""
         self._lost = [a for a in attempts if a.outcome is AttemptOutcome.LOST and a.process_group is not None]
 
-    async def fence(self) -> None:
-        """End what this machine can see of predecessors that were given up, before a successor starts (R-CON-8)."""
+    async def fence(self) -> bool:
+        """End what this machine can see of predecessors that were given up; whether a successor may start (R-CON-8).
+
+        Not while one of this machine may still act. Of another machine's, and where no process can be looked at, nothing is ever
+        proven: a person knew that, and wanted the successor.
+        """
         lost, self._lost = self._lost, []
-        for attempt in lost:
-            if not await self.is_gone(attempt):
-                _log.warning(
-                    "an agent could not be proven gone",
-                    extra=fields(session_id=attempt.session_id, attempt_id=attempt.attempt_id),
-                )
+        still = [attempt for attempt in lost if not await self.is_gone(attempt)]
+        for attempt in still:
+            _log.warning(
+                "an agent could not be proven gone",
+                extra=fields(session_id=attempt.session_id, attempt_id=attempt.attempt_id),
+            )
+        here = f"{self._engine.executor_namespace}/"
+        return not has_proc() or not any((attempt.owner_id or "").startswith(here) for attempt in still)
 
     async def take_over(self) -> Claimed | None:
         """Make the next step where somebody should be at work, and nobody is: a person asked for it, or its owner died."""

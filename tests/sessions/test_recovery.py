@@ -223,6 +223,31 @@ def test_a_person_goes_on_after_an_ambiguous_dispatch(town: Town, action: str, w
 # --- the result is there ---
 
 
+@pytest.mark.parametrize("namespace", ["here", "far"])
+def test_no_successor_while_a_predecessor_may_act(town: Town, namespace: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-CON-8: not of this machine, whatever a person wants. Another machine's cannot be seen at all, which the person knew."""
+    session_id = begun(town)
+    dies(town, delivered, after=True, namespace=namespace)
+    worker = taken_over(town)
+
+    async def stubborn(*_: object) -> bool:
+        return False
+
+    def again() -> Snapshot:
+        generation = see(town, session_id).generation
+        town.do(worker, worker.router.sessions.act(session_id, "retry_now", expected_generation=generation, here=True))
+        return see(town, session_id)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("kandev_routing_sdk.conductor.recovery.reap_group", stubborn)
+        seen = again()
+    if namespace == "here":
+        assert ("action_required", "handover_failed", True) == (seen.state, seen.reason, seen.potentially_effectful)
+        assert (["fable"], True) == (got(town), seen.has_prompt)
+        seen = again()
+    assert ("active", ["fable", "fable"]) == (seen.state, got(town))
+
+
 def test_owner_died_after_the_answer_was_recorded(town: Town) -> None:
     """Nothing is left to do, and nobody does anything."""
     session_id = begun(town)
