@@ -38,7 +38,7 @@ from kandev_routing_sdk.route.model import Reason, Round, Route, State, Trigger
 from kandev_routing_sdk.route.past import SelectionInputs
 from kandev_routing_sdk.route.select import CandidateView, Selection
 from kandev_routing_sdk.route.step import Transition
-from kandev_routing_sdk.telemetry import SpanName
+from kandev_routing_sdk.telemetry import ProbeKind, SpanName
 from kandev_routing_sdk.types import ProfileKind
 
 _MAX_RESELECT: Final = 32
@@ -346,6 +346,8 @@ class Chooser:
         held = frozenset(key.key for key in committed.leased)
         if transition.after.context is Context.INTERACTIVE and transition.after.decision is not None:
             held = await self._armed(claim)
+            mine = [key for key in claim.record.resource_keys if key.key in held]
+            self._engine.telemetry.probing(mine, ProbeKind.LAUNCH)
         return replace(claim, lease=replace(claim.lease, held=held))
 
     async def _armed(self, claim: Claimed) -> frozenset[str]:

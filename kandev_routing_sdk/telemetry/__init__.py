@@ -5,7 +5,17 @@ from __future__ import annotations
 from kandev_routing_sdk.telemetry.fields import FieldFormatter, Fields, fields, get_logger, problem_fields
 from kandev_routing_sdk.telemetry.observer import Telemetry
 from kandev_routing_sdk.telemetry.sinks import Sink, Span, Totals
-from kandev_routing_sdk.telemetry.table import LABELS, METRICS, Fence, Label, Metric, Reconciled, SpanName, Stale
+from kandev_routing_sdk.telemetry.table import (
+    LABELS,
+    METRICS,
+    Fence,
+    Label,
+    Metric,
+    ProbeKind,
+    Reconciled,
+    SpanName,
+    Stale,
+)
 
 __all__ = [
     "LABELS",
@@ -15,6 +25,7 @@ __all__ = [
     "Fields",
     "Label",
     "Metric",
+    "ProbeKind",
     "Reconciled",
     "Sink",
     "Span",

@@ -68,10 +68,10 @@ class Telemetry:
         if self._heard:
             self._count(facts.of_circuits(transitions, changes))
 
-    def probing(self, leased: Iterable[ResourceKey]) -> None:
-        """Leases were taken for an adapter's question."""
+    def probing(self, leased: Iterable[ResourceKey], asked_by: ProbeKind = ProbeKind.PROBE) -> None:
+        """Leases are used that no transition took: for an adapter's question, or by a retry that was armed with them."""
         if self._heard:
-            self._count(facts.of_probes(leased, ProbeKind.PROBE))
+            self._count(facts.of_probes(leased, asked_by))
 
     def call_ended(self, call: CallRecord) -> None:
         """A utility call's last record was written."""

@@ -13,8 +13,9 @@ from kandev_routing_sdk.errors import StaleGeneration, StaleRevision
 from kandev_routing_sdk.sessions import Crew, EventFeed, SessionHost, go_on
 from kandev_routing_sdk.telemetry import SpanName, Telemetry, Totals
 from kandev_routing_sdk.types import DispatchMark
+from tests.sessions._home import retries
 from tests.sessions._played import Fuse
-from tests.sessions._scenes import act, begin, rested, see, stored
+from tests.sessions._scenes import act, begin, look, rested, see, shelve, stored
 from tests.sessions._town import Process, Town
 from tests.store._values import attempt, settled
 
@@ -56,6 +57,18 @@ def test_a_session_that_falls_back_is_counted_in_full(town: Town, totals: Totals
         "fallback": 1,
         "resource_circuit_opened": 1,
     } == {name: n for name, n in counts(totals, "outcome", "result").items() if name != "continuations"}
+
+
+@pytest.mark.parametrize("profile", ["fable", "frontier"])
+def test_an_armed_retry_is_its_circuits_probe_and_a_retry(town: Town, totals: Totals, profile: str) -> None:
+    """R-CIR-5, R-OBS-2: whether a person watches or not."""
+    shelve(town, frontier=[{"profile": "fable", "policy": retries(1)}])
+    town.stage.plays["fable"] = ["overloaded", "answer"]
+    seen = rested(town, town.process(), profile)
+    look(town, after_s=10)
+    assert "active" == see(town, seen).state
+    found = counts(totals, "asked_by", "state")
+    assert (1, 1) == (found["half_open_probes launch"], found["same_route_retries retry_wait"])
 
 
 def test_an_action_that_came_too_late_is_dropped_and_fenced(town: Town, totals: Totals) -> None:
