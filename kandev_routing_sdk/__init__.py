@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from kandev_routing_sdk.catalogue.classification import Classification
-    from kandev_routing_sdk.circuits import Circuit
+    from kandev_routing_sdk.circuits import Circuit, ResourceKey
     from kandev_routing_sdk.clock import Clock, IdSource
     from kandev_routing_sdk.continuation import GitWorktree, Transcript
     from kandev_routing_sdk.door import explain, route_once, route_once_async
@@ -127,7 +127,7 @@ if TYPE_CHECKING:
 
 _HOMES = (
     ("catalogue.classification", "Classification"),
-    ("circuits", "Circuit"),
+    ("circuits", "Circuit ResourceKey"),
     ("clock", "Clock IdSource"),
     ("continuation", "GitWorktree Transcript"),
     ("door", "explain route_once route_once_async"),
@@ -281,6 +281,7 @@ __all__ = [
     "ReadTextFile",
     "Rejected",
     "Resolution",
+    "ResourceKey",
     "RetryPolicy",
     "Router",
     "RoutingError",

@@ -92,6 +92,7 @@ class Circuit:
     """
 
     key: ResourceKey
+    """Whose. ``key.key`` is what :meth:`Router.reset_circuit` and :meth:`Router.retry_circuit` take."""
     key_version: int = 1
     state: CircuitState = CircuitState.CLOSED
     code: Code | None = None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kandev_routing_sdk.conductor import Engine, Gate, Tell, in_thread
+from kandev_routing_sdk.errors import UsageError
 from kandev_routing_sdk.ports import Operation
 from kandev_routing_sdk.records import AttemptRecord, DecisionRecord, PromptRecord
 from kandev_routing_sdk.route.model import State
@@ -29,16 +30,21 @@ class Sessions:
     # Reading --------------------------------------------------------------------------------------------------------------
 
     def list(
-        self, *, states: Sequence[State] | None = None, before: str | None = None, limit: int = 100
+        self, *, states: Sequence[State | str] | None = None, before: str | None = None, limit: int = 100
     ) -> list[Snapshot]:
         """Return sessions, newest first, without their candidates.
 
-        ``before``: those that come after this session, for the next page. Raises
-        :class:`~kandev_routing_sdk.errors.UsageError` if there is none of this id.
+        Args:
+            states: only those in one of these; default: in any.
+            before: those that come after this session, for the next page.
+            limit: at most so many.
+
+        Raises:
+            UsageError: there is no such state, or no session of the id ``before``.
         """
-        found: list[Snapshot] = []
+        wanted, found = None if states is None else _states(states), list[Snapshot]()
         last = None if before is None else load_session(self._engine.store, before)
-        while len(found) < limit and (page := self._engine.store.sessions(states=states, before=last, limit=200)):
+        while len(found) < limit and (page := self._engine.store.sessions(states=wanted, before=last, limit=200)):
             last = page[-1]
             found += [snapshot_of(route) for route in page if route.kind == "session"]
         return found[:limit]
@@ -157,3 +163,11 @@ class Sessions:
         self._gate(Operation.SESSION_STOP, session_id)
         await stop_session(self._engine, session_id, silent)
         return await in_thread(self.snapshot, session_id)
+
+
+def _states(given: Sequence[State | str]) -> Sequence[State]:
+    known = {state.value: state for state in State}
+    unknown = [state for state in given if state not in known]
+    if unknown:
+        raise UsageError(f"there is no state {unknown[0]!r}; states are {', '.join(known)}")
+    return [known[state] for state in given]

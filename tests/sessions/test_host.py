@@ -15,7 +15,7 @@ from kandev_routing_sdk import EventKind, EventRecord, NotPermitted, Router
 from kandev_routing_sdk.conductor import Drive
 from kandev_routing_sdk.errors import StaleGeneration, StoreUnavailable, TurnInProgress, UsageError
 from kandev_routing_sdk.events import EventDraft
-from kandev_routing_sdk.route.model import Route
+from kandev_routing_sdk.route.model import Route, State
 from kandev_routing_sdk.store import SqlStore
 from kandev_routing_sdk.testing import ScriptBuilder
 from tests._processes import group_members, wait_for
@@ -115,6 +115,22 @@ def test_the_events_of_no_session_are_not_waited_for(lite_home: Home) -> None:
     async def talk(router: Router) -> None:
         with anyio.fail_after(10), pytest.raises(UsageError, match="there is no session 'typo'"):
             await anext(router.session("typo").events())
+
+    hosted(home, talk)
+
+
+def test_sessions_are_listed_by_state(lite_home: Home) -> None:
+    """By the words of a snapshot as well; a misspelt one is named."""
+    home = lite_home
+    home.agent("fable", ANSWER().say("hi"))
+
+    async def talk(router: Router) -> None:
+        session = await router.start_session("frontier", cwd=home.folder)
+        state = (await session.snapshot()).state
+        assert [session.id] == [s.session_id for s in router.sessions.list(states=[state])]
+        assert [] == router.sessions.list(states=[State.STOPPED])
+        with pytest.raises(UsageError, match="there is no state 'idle'; states are selecting, "):
+            router.sessions.list(states=["idle"])
 
     hosted(home, talk)
 
