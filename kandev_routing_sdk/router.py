@@ -179,16 +179,22 @@ class Router:
             await self.aclose()
 
     def close(self) -> None:
-        """Give back the store's connections. Calls that still run fail with a store error."""
+        """Give back the store's connections. Calls that still run fail with a store error.
+
+        Streams of events end, and so do agents that are driven here, on their event loop and without being waited for; their
+        sessions are left to others once their lease is over. :meth:`aclose` waits, and leaves them at once.
+        """
         if self._opening.is_done:
-            self._engine.store.close()
+            opened = self._opening.opened()
+            opened.crew.dismiss()
+            opened.host.feed.close()
+            opened.engine.store.close()
 
     async def aclose(self) -> None:
         """End what is driven here (its agents are stopped, its sessions left to others), every stream of events, and close."""
         if self._opening.is_done:
             opened = self._opening.opened()
             await opened.crew.close()
-            await opened.host.feed.close()
         await in_thread(self.close)
 
     # Calls ----------------------------------------------------------------------------------------------------------------

@@ -56,6 +56,11 @@ class SyncRouter:
         if exits is not None:
             exits.close()
 
+    @property
+    def left(self) -> bool:
+        """Whether its ``with`` is over, or not begun: then nothing can be asked of it."""
+        return self._portal is None
+
     def call(self, work: Callable[[], Awaitable[_T]]) -> _T:
         """Await what ``work`` returns, on the router's event loop."""
         if in_event_loop():
@@ -146,5 +151,13 @@ def _each(router: SyncRouter, stream: AsyncIterator[EventRecord]) -> Iterator[Ev
     async def one() -> EventRecord | None:
         return await anext(stream, None)
 
-    while (event := router.call(one)) is not None:
+    while True:
+        try:
+            event = router.call(one)
+        except (UsageError, RuntimeError):
+            if router.left:
+                return  # with its router, as it would on an event loop
+            raise
+        if event is None:
+            return
         yield event

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from kandev_routing_sdk.binding import fingerprint
 from kandev_routing_sdk.circuits import ResourceIdentity, ResourceKey, consulted_keys
 from kandev_routing_sdk.conductor.engine import Engine
+from kandev_routing_sdk.conductor.given import folder_problem
 from kandev_routing_sdk.conductor.known_secrets import known_secrets
 from kandev_routing_sdk.conductor.native import NativeSession
 from kandev_routing_sdk.errors import ProfileUnusable, RoutingError, SecretUnavailable
@@ -99,8 +100,14 @@ def _prepare(
         text = "; ".join(f"profiles.{profile.id}.{p}" for p in problems)
         return Unlaunchable(profile.id, profile.family, "not_launchable", text)
     folder = cwd / (profile.cwd or ".")
-    if not folder.is_dir():
-        detail = f"profiles.{profile.id}.cwd: {profile.cwd!r} is not a folder below the working directory; create it or change cwd"
+    problem = folder_problem(folder)
+    if (
+        problem is not None
+    ):  # not tried: that failure would open a circuit of the profile, for every other session (R-CIR-2)
+        which = f"the working directory {cwd.name!r}"
+        if profile.cwd:
+            which = f"profiles.{profile.id}.cwd: {profile.cwd!r} below {which}"
+        detail = f"{which} {problem}; make it usable, or change cwd"
         return Unlaunchable(profile.id, profile.family, "not_launchable", detail)
     secrets = _resolved(engine, profile)
     literals = {n: v for n, v in profile.env.items() if isinstance(v, str)}

@@ -401,8 +401,11 @@ class Child:
         await self._exits_within(self._limits.kill_grace_s)
 
     async def _look(self) -> bool:
-        """Remember the descendants while they can be told by their parents; whether anybody is alive."""
-        return bool(await anyio.to_thread.run_sync(self._kin.look))
+        """Remember the descendants while they can be told by their parents; whether anybody is alive, or may be."""
+        try:
+            return bool(await anyio.to_thread.run_sync(self._kin.look))
+        except OSError:
+            return True
 
     async def _exits_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):

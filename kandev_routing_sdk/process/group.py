@@ -7,6 +7,7 @@ asked where there is one; elsewhere the kernel's answer to signal 0 to the group
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,8 @@ _PROC: Final = Path("/proc")
 _START_TOLERANCE_S: Final = 3.0
 """``/proc`` counts whole ticks from a boot time in whole seconds."""
 _POLL_S: Final = 0.02
+_SHORT: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
+"""This process cannot look: that is no sign of nobody being there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,14 @@ def has_proc() -> bool:
 
 
 def read_stat(pid: int) -> ProcessStat | None:
-    """Return what is known of ``pid``; None when there is no such process."""
+    """Return what is known of ``pid``; None when there is no such process. Raises ``OSError`` when it cannot be looked at."""
     # as it is, without a path, a text and a buffer: each look reads hundreds of these, and each agent is looked for several times
     try:
         with open(f"{_PROC}/{pid}/stat", "rb", buffering=0) as file:  # noqa: PTH123  # as above
             raw = file.read()
-    except OSError:
+    except OSError as problem:
+        if problem.errno in _SHORT:
+            raise
         return None
     # the name in parentheses may hold spaces and parentheses itself
     fields = raw.rpartition(b")")[2].split()
@@ -72,7 +77,7 @@ def read_stat(pid: int) -> ProcessStat | None:
 
 
 def live_processes() -> list[ProcessStat]:
-    """Return every process that can act (blocking: reads ``/proc``)."""
+    """Return every process that can act (blocking: reads ``/proc``). Raises ``OSError`` when that cannot be found out."""
     stats = (read_stat(int(name)) for name in os.listdir(_PROC) if name.isdigit())  # noqa: PTH208  # as above
     return [stat for stat in stats if stat is not None and stat.alive]
 
@@ -84,7 +89,9 @@ def live_members(group: int) -> list[ProcessStat]:
 
 def markers(attempt_id: str) -> dict[str, str]:
     """Return what every agent process that this process starts carries (blocking)."""
-    me = read_stat(os.getpid())
+    me = None
+    with suppress(OSError):  # told apart from others less well
+        me = read_stat(os.getpid())
     return {ATTEMPT_MARKER: attempt_id, PARENT_MARKER: f"{os.getpid()}.{me.start_ticks if me else 0}"}
 
 
@@ -95,16 +102,22 @@ def carries(pid: int, marks: Mapping[str, str]) -> bool:
 
 
 def _environ(pid: int) -> list[bytes]:
-    with suppress(OSError), open(f"{_PROC}/{pid}/environ", "rb", buffering=0) as file:  # noqa: PTH123  # see read_stat
-        return file.read().split(b"\0")
-    return []
+    try:
+        with open(f"{_PROC}/{pid}/environ", "rb", buffering=0) as file:  # noqa: PTH123  # see read_stat
+            return file.read().split(b"\0")
+    except OSError as problem:
+        if problem.errno in _SHORT:
+            raise
+        return []
 
 
 def marked_attempts() -> set[str]:
     """Return the ids of all attempts of which some process of this machine lives (blocking; nobody where there is no ``/proc``)."""
     begins = f"{ATTEMPT_MARKER}=".encode()
-    pids = [stat.pid for stat in live_processes()] if has_proc() else []
-    found = (entry for pid in pids for entry in _environ(pid) if entry.startswith(begins))
+    found: list[bytes] = []
+    with suppress(OSError):  # whom this look did not find, another one may
+        pids = [stat.pid for stat in live_processes()] if has_proc() else []
+        found += (entry for pid in pids for entry in _environ(pid) if entry.startswith(begins))
     return {entry[len(begins) :].decode("utf-8", "replace") for entry in found}
 
 
@@ -125,9 +138,9 @@ def kill_process(stat: ProcessStat) -> None:
     except (AttributeError, OSError):
         return
     try:
-        now = read_stat(stat.pid)
-        if now is not None and now.start_ticks == stat.start_ticks:
-            with suppress(OSError):
+        with suppress(OSError):
+            now = read_stat(stat.pid)
+            if now is not None and now.start_ticks == stat.start_ticks:
                 signal.pidfd_send_signal(pidfd, signal.SIGKILL)
     finally:
         os.close(pidfd)
@@ -148,7 +161,10 @@ class Kin:
         self._seen: set[tuple[int, int]] = set()
 
     def look(self) -> list[ProcessStat]:
-        """Return those that can still act (blocking); nobody where there is no ``/proc``."""
+        """Return those that can still act (blocking); nobody where there is no ``/proc``.
+
+        Raises ``OSError`` when this process cannot look: it has no file descriptor left, or no memory.
+        """
         if self._own_group and (leader := read_stat(self._group)) is not None:
             self._since = leader.start_ticks
         processes = [s for s in live_processes() if s.start_ticks >= self._since] if has_proc() else []
@@ -176,10 +192,14 @@ class Kin:
                 kill_process(stat)
 
     def kill_and_look(self) -> bool:
-        """Kill whoever is left; whether nobody was (blocking)."""
+        """Kill whoever is left; whether nobody was, as far as that can be seen (blocking)."""
         if not has_proc():
             return not (self._own_group and signal_group(self._group, signal.SIGKILL))
-        found = self.look()
+        try:
+            found = self.look()
+        except OSError:
+            self.kill(())
+            return False
         if found:
             self.kill(found)
         return not found
@@ -214,6 +234,13 @@ def _group_is_ours(group: int, started_at: datetime | None, attempt_id: str) -> 
         except PermissionError:
             return None
         return None
+    try:
+        return _carries_or_began(group, started_at, attempt_id)
+    except OSError:
+        return None
+
+
+def _carries_or_began(group: int, started_at: datetime | None, attempt_id: str) -> bool | None:
     members = live_members(group)
     if not members:
         return False
@@ -226,6 +253,13 @@ def _group_is_ours(group: int, started_at: datetime | None, attempt_id: str) -> 
         return None
     began = booted + leader.start_ticks / os.sysconf("SC_CLK_TCK")
     return abs(began - started_at.timestamp()) <= _START_TOLERANCE_S
+
+
+def _may_act(group: int) -> bool:
+    try:
+        return bool(live_members(group))
+    except OSError:
+        return True
 
 
 async def reap_group(
@@ -246,11 +280,12 @@ async def reap_group(
         # whoever carries the marker, however the wall clock was set since: nobody else has it
         kin = Kin(process_group or 0, {ATTEMPT_MARKER: attempt_id}, own_group=ours is True, since=0)
         if ours and process_group is not None:
-            await anyio.to_thread.run_sync(kin.look)
+            with suppress(OSError):
+                await anyio.to_thread.run_sync(kin.look)
             # time to end its tools by itself
             signal_group(process_group, signal.SIGTERM)
             with anyio.move_on_after(limits.term_grace_s):
-                while await anyio.to_thread.run_sync(live_members, process_group):  # noqa: ASYNC110  # not our child: no event
+                while await anyio.to_thread.run_sync(_may_act, process_group):  # noqa: ASYNC110  # not our child: no event
                     await anyio.sleep(_POLL_S)
         if await end_kin(kin, limits.kill_grace_s):
             gone = ours is not None

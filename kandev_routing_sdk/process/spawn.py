@@ -33,7 +33,10 @@ def _popen(argv: Sequence[str], environ: Mapping[str, str], cwd: Path) -> subpro
         ) from exc
     except (OSError, ValueError) as exc:
         reason = exc.strerror if isinstance(exc, OSError) and exc.strerror else "its arguments cannot be passed on"
-        raise LaunchError(f"the agent's executable {Path(argv[0]).name!r} could not be started: {reason}") from exc
+        where = f"the folder {cwd.name!r}: " if isinstance(exc, OSError) and exc.filename == str(cwd) else ""
+        raise LaunchError(
+            f"the agent's executable {Path(argv[0]).name!r} could not be started: {where}{reason}"
+        ) from exc
 
 
 class Launch:

@@ -18,7 +18,7 @@ from typing import Final
 import anyio
 from anyio.abc import TaskGroup
 
-from kandev_routing_sdk.conductor import Engine, Tell, end_left, in_thread
+from kandev_routing_sdk.conductor import Engine, Tell, end_left, folder_problem, in_thread
 from kandev_routing_sdk.conductor.engine import HEARTBEAT_S, OWNER_LEASE_S
 from kandev_routing_sdk.errors import PreconditionFailed, RoutingError, StoreError, UsageError
 from kandev_routing_sdk.records import AttemptRecord, Claim
@@ -247,7 +247,7 @@ class Worker:
 
     def _is_another_machines(self, route: Route) -> bool:
         """Whether its folder is not here, and a worker of another machine may still come for it."""
-        missing = route.cwd is not None and not Path(route.cwd).is_dir()
+        missing = route.cwd is not None and folder_problem(Path(route.cwd)) is not None
         free_since = max(route.updated_at, route.deadline or route.updated_at)
         return missing and self._engine.clock.now() - free_since < _ABANDONED
 

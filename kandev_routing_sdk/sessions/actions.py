@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from kandev_routing_sdk.conductor import Drive, Engine, Tell, in_thread
+from kandev_routing_sdk.conductor import Drive, Engine, Tell, check_prompt, in_thread
 from kandev_routing_sdk.errors import DynamicRoutingDisabled, StaleGeneration, StaleRevision, UsageError
 from kandev_routing_sdk.records import ActionRecord
 from kandev_routing_sdk.route.model import Route, Trigger
@@ -114,12 +114,11 @@ async def prompt(engine: Engine, session_id: str, text: str, tell: Tell) -> Driv
     """Give a session its next user message; return the drive to be kept going.
 
     Raises:
-        UsageError: there is no such session, or the message is empty.
+        UsageError: there is no such session, or the message is empty, no text, or too large.
         TurnInProgress: a turn is on its way.
         DynamicRoutingDisabled: the feature flag is off.
     """
-    if not text.strip():
-        raise UsageError("the prompt is empty; give the agent something to do")
+    check_prompt(text)
 
     async def once() -> Drive:
         route = await _restored(engine, await _loaded(engine, session_id))

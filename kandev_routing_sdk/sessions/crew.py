@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
+from collections.abc import Coroutine, Sequence
+from contextlib import suppress
+from typing import Any, Final
 
 import anyio
 
@@ -12,6 +13,9 @@ from kandev_routing_sdk.errors import UsageError
 from kandev_routing_sdk.telemetry import get_logger, problem_fields
 
 _log = get_logger(__name__)
+
+ELSEWHERE_S: Final = 30.0
+"""For how long tasks of another thread's event loop are waited for."""
 
 
 class Crew:
@@ -49,11 +53,26 @@ class Crew:
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._scopes.pop(task, None)
 
-    async def close(self) -> None:
-        """Cancel them all, and wait until each has cleaned up behind itself."""
+    def dismiss(self) -> None:
+        """Cancel them all, without waiting for it. From any thread."""
         self._closed = True
+        for task, scope in list(self._scopes.items()):
+            with suppress(RuntimeError):  # its loop is closed: it will never go on
+                task.get_loop().call_soon_threadsafe(scope.cancel)
+
+    async def close(self) -> None:
+        """Cancel them all, and wait until each has cleaned up behind itself. Nobody waits for a loop that runs no more."""
+        self.dismiss()
+        here = asyncio.get_running_loop()
         tasks = list(self._scopes)
-        for scope in self._scopes.values():
-            scope.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        if mine := [task for task in tasks if task.get_loop() is here]:
+            await asyncio.wait(mine)
+        for loop in {task.get_loop() for task in tasks} - {here}:
+            if loop.is_running():
+                over = asyncio.run_coroutine_threadsafe(_over([t for t in tasks if t.get_loop() is loop]), loop)
+                with anyio.move_on_after(ELSEWHERE_S):  # it may stop before it comes to that
+                    await asyncio.wrap_future(over)
+
+
+async def _over(tasks: Sequence[asyncio.Task[None]]) -> None:
+    await asyncio.wait(tasks)

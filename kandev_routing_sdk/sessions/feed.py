@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Self
 from weakref import WeakSet
 
@@ -47,6 +48,7 @@ class EventStream:
         self._page: deque[EventRecord] = deque()
         self._queue: deque[EventRecord] = deque()
         self._behind, self._closed = True, False
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._news = asyncio.Event()
 
     @property
@@ -59,6 +61,9 @@ class EventStream:
 
     async def __anext__(self) -> EventRecord:
         """Return the next event. Raises :class:`~kandev_routing_sdk.errors.StoreError`; may be called again then."""
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:  # whoever handed events out was of another loop
+            self._loop, self._news, self._behind = loop, asyncio.Event(), True
         while not self._closed and not self._feed.closed:
             waiting = self._page or (None if self._behind else self._queue)
             if waiting:
@@ -107,11 +112,15 @@ class EventStream:
             self._queue.append(event)
         self._news.set()
 
+    def wake(self) -> None:
+        """Let whoever waits for an event look again."""
+        self._news.set()
+
     async def aclose(self) -> None:
         """End it. Whoever waits for an event is told that there is none any more."""
         self._closed = True
         self._feed.detach(self)
-        self._news.set()
+        self.wake()
 
 
 class EventFeed:
@@ -151,9 +160,15 @@ class EventFeed:
         return EventStream(self, session_id, after, check)
 
     async def attach(self, stream: EventStream) -> None:
-        """Offer ``stream`` what is written from now on."""
+        """Offer ``stream`` what is written from now on.
+
+        Raises :class:`~kandev_routing_sdk.errors.UsageError` while events are followed on another event loop.
+        """
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
+            if self._loop is not None and self._loop.is_running():
+                raise UsageError("a router's events are followed on one event loop at a time; open another router here")
+            self._followers.clear()
             self._loop, self._wake, self._idle = loop, asyncio.Event(), True
             self._crew.start(self._read())
         if self._idle:
@@ -167,11 +182,16 @@ class EventFeed:
         """Offer it nothing any more."""
         self._followers.discard(stream)
 
-    async def close(self) -> None:
-        """End every stream; those that are on their way here, too."""
+    def close(self) -> None:
+        """End every stream; those that are on their way here, too. From any thread."""
         self.closed = True
+        with suppress(RuntimeError):  # its loop is over, and whoever followed there
+            if self._loop is not None:
+                self._loop.call_soon_threadsafe(self._wake_all)
+
+    def _wake_all(self) -> None:
         for stream in list(self._followers):
-            await stream.aclose()
+            stream.wake()
 
     async def _read(self) -> None:
         """Hand out what is new, while somebody follows."""

@@ -11,9 +11,20 @@ from typing import Final
 
 import anyio
 
-from kandev_routing_sdk.conductor import Drive, Engine, Ledger, Tell, Work, WorkSource, alongside, in_thread
+from kandev_routing_sdk.conductor import (
+    Drive,
+    Engine,
+    Ledger,
+    Tell,
+    Work,
+    WorkSource,
+    alongside,
+    check_folder,
+    check_prompt,
+    in_thread,
+)
 from kandev_routing_sdk.conductor.engine import OWNER_LEASE_S
-from kandev_routing_sdk.errors import ProfileNotFound, ProfileUnusable, RoutingError, UsageError
+from kandev_routing_sdk.errors import ProfileNotFound, ProfileUnusable, RoutingError
 from kandev_routing_sdk.policy import Context
 from kandev_routing_sdk.profiles import DynamicProfile
 from kandev_routing_sdk.resolver import resolve
@@ -81,13 +92,12 @@ async def begin_session(engine: Engine, order: Order, *, here: bool) -> Route:
 
     ``here``: this process goes on with it at once; otherwise whichever worker comes first.
 
-    Raises what :func:`~kandev_routing_sdk.resolver.resolve` raises, and :class:`~kandev_routing_sdk.errors.UsageError` for an empty
-    prompt or a folder that does not exist.
+    Raises what :func:`~kandev_routing_sdk.resolver.resolve` raises, and :class:`~kandev_routing_sdk.errors.UsageError` for what
+    is no prompt, or a folder that cannot be used.
     """
-    if order.prompt is not None and not order.prompt.strip():
-        raise UsageError("the prompt is empty; give the agent something to do")
-    if not order.cwd.is_dir():
-        raise UsageError(f"the working directory {str(order.cwd)!r} does not exist")
+    if order.prompt is not None:
+        check_prompt(order.prompt)
+    await in_thread(check_folder, order.cwd)
     resolution = await in_thread(
         resolve, engine.profiles, order.profile_id, dynamic_enabled=engine.dynamic_enabled, scope=engine.host_scope
     )

@@ -36,7 +36,7 @@ _TRUE, _FALSE = frozenset({"1", "true", "yes", "on"}), frozenset({"0", "false", 
 class Settings:
     """What a router opens with. Also a :class:`~kandev_routing_sdk.ports.ProfileSource`."""
 
-    store_url: str
+    store_url: str = field(repr=False)  # may hold a password
     """``sqlite:///…`` or ``postgresql+psycopg://…``."""
     dynamic_agent_routing: bool = False
     """The feature flag (R-RES-4)."""

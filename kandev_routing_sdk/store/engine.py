@@ -230,7 +230,7 @@ class Database:
 
     @property
     def _driver_errors(self) -> tuple[type[BaseException], ...]:
-        return (self.engine.dialect.loaded_dbapi.Error, DBAPIError)
+        return (self.engine.dialect.loaded_dbapi.Error, DBAPIError, *failures.UNSTORABLE)
 
     def judge(self, error: BaseException, transaction: Transaction | None = None) -> Again:
         """Turn a driver's error into ours, with what to do about it."""

@@ -50,6 +50,19 @@ def slow(label: str) -> StoreUnavailable:
     )
 
 
+UNSTORABLE: Final = (UnicodeEncodeError, OverflowError)
+"""What drivers raise, besides their own errors, for a value that no column can hold."""
+_UNSTORABLE: Final = frozenset({"DataError", *(kind.__name__ for kind in UNSTORABLE)})
+
+
+def unstorable(label: str, name: str) -> StoreError:
+    """Say that somebody gave an id or a number that cannot be stored, and so is not there either."""
+    return StoreError(
+        f"{label} can hold no such value ({name}); nothing was changed: give ids as text in UTF-8 without NUL, and numbers "
+        "from 0 to 9223372036854775807"
+    )
+
+
 def from_os_error(error: OSError, label: str) -> StoreError:
     """Say why the database's file or folder could not be made."""
     name = errno.errorcode.get(error.errno or 0, "unknown error")
@@ -84,7 +97,7 @@ def from_sqlite(error: BaseException, label: str) -> tuple[StoreError, Retry]:
         sqlite3.SQLITE_FULL: "cannot be written, the disk is full ({}); nothing was changed: free some space",
         sqlite3.SQLITE_NOTADB: "is not an SQLite database ({}): choose another file with `url` under [store] in the configuration",
         sqlite3.SQLITE_CORRUPT: "is damaged ({}): restore it from a backup, or move it away to start anew",
-        sqlite3.SQLITE_CANTOPEN: "cannot be opened ({}): check the path, its folder and their permissions",
+        sqlite3.SQLITE_CANTOPEN: "cannot be opened ({}): check the path, its folder, permissions, and the limit on open files",
         sqlite3.SQLITE_IOERR: "could not be read or written ({}); nothing was changed: check the disk and the limits on its use",
         sqlite3.SQLITE_NOMEM: "needs more memory than there is ({}); nothing was changed: free some, then try again",
         sqlite3.SQLITE_ERROR: "is not as this version left it ({}): restore it from a backup, or move it away to start anew",
@@ -153,6 +166,8 @@ def _is_operational(error: BaseException) -> bool:
 
 
 def _refused(label: str, name: str) -> StoreError:
+    if name.startswith("22") or name in _UNSTORABLE:
+        return unstorable(label, name)
     return StoreError(f"{label} refused a row ({name}); nothing was changed: please report this, with the log")
 
 

@@ -15,7 +15,7 @@ from typing import Final
 import anyio
 from tenacity import AsyncRetrying, RetryCallState, retry_if_result
 
-from kandev_routing_sdk.conductor import Drive, Engine, Tell, Work, alongside, in_thread
+from kandev_routing_sdk.conductor import Drive, Engine, Tell, Work, alongside, check_folder, check_prompt, in_thread
 from kandev_routing_sdk.errors import RoutingError, StoreError, UsageError
 from kandev_routing_sdk.ports import CallRecord
 from kandev_routing_sdk.resolver import Resolution, resolve
@@ -26,7 +26,6 @@ from kandev_routing_sdk.utility.conclude import Conclusion, conclude, failure_of
 
 _log = get_logger(__name__)
 
-MAX_PROMPT_BYTES: Final = 16 * 1024 * 1024
 _PAUSED: Final = frozenset({State.RETRY_WAIT, State.WAITING_FOR_RESET})
 
 
@@ -62,16 +61,10 @@ async def run_call(engine: Engine, request: CallRequest) -> CallResult:
 
 
 def _check(request: CallRequest) -> None:
-    if not request.prompt.strip():
-        raise UsageError("the prompt is empty; give the agent something to do")
-    if len(request.prompt.encode("utf-8", "replace")) > MAX_PROMPT_BYTES:
-        raise UsageError(
-            f"the prompt is larger than {MAX_PROMPT_BYTES} bytes; put the material into a file and name the file"
-        )
+    check_prompt(request.prompt)
     if request.timeout is not None and not request.timeout > 0:
         raise UsageError("timeout must be a positive number of seconds")
-    if not request.cwd.is_dir():
-        raise UsageError(f"the working directory {str(request.cwd)!r} does not exist")
+    check_folder(request.cwd)
 
 
 class _Call:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from kandev_routing_sdk.process import ATTEMPT_MARKER, reap_group
+from kandev_routing_sdk.process import ATTEMPT_MARKER, marked_attempts, reap_group
 from kandev_routing_sdk.process import group as group_module
 from kandev_routing_sdk.process.group import Kin, ProcessStat, kill_process, live_members, read_stat, signal_group
 from tests.process._drive import QUICK
@@ -138,6 +140,22 @@ async def test_without_proc_only_the_group_is_asked(
     assert not Kin(process.pid, {ATTEMPT_MARKER: MINE}).kill_and_look()
     assert -9 == process.wait()
     assert Kin(process.pid, {ATTEMPT_MARKER: MINE}).kill_and_look()
+
+
+async def test_who_cannot_look_takes_nobody_for_gone(started: Started, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a file descriptor left, nothing of another owner is signalled, and an agent of one's own is ended unseen."""
+    process = started(attempt=MINE)
+
+    def short(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(group_module, "open", short, raising=False)
+        assert not await reap_group(process.pid, None, MINE, limits=replace(QUICK, kill_grace_s=0.1))
+        assert process.poll() is None
+        assert set() == marked_attempts()
+        assert not Kin(process.pid, {ATTEMPT_MARKER: MINE}).kill_and_look()
+    assert -9 == process.wait()
 
 
 def test_a_name_with_parentheses_and_spaces_is_read(started: Started) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import errno
 import logging
+import os
 import resource
 import subprocess
 import sys
@@ -426,6 +427,28 @@ async def test_on_spawn_is_told_the_group_before_the_prompt_leaves(tmp_path: Pat
     await driven.run()
     assert [(True, Delivery.NOT_SENT)] == [(aware, delivery) for _, aware, delivery in told]
     assert [told[0][0]] == [p.pid for p in agent.prompts]
+
+
+async def test_an_agent_is_ended_by_who_has_no_file_left_to_look_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-CON-11; that nobody of it is left is not claimed then."""
+    agent = ScriptedAgent(tmp_path / "a", ScriptBuilder().ignore_signals().say("x").hang(deaf=True))
+    driven = drive(headless(agent), limits=replace(QUICK, kill_grace_s=0.3))
+
+    def short(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(driven.downstream.prompt, "x", driven.turn)
+            await driven.first_sign()
+            with monkeypatch.context() as patch:
+                patch.setattr(os, "listdir", short)
+                await driven.downstream.stop()
+    assert driven.nobody_left
+    assert not driven.downstream.reaped
+    assert not driven.report().effects.complete
 
 
 async def test_stop_is_idempotent_and_survives_cancellation(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def with_feed(store: SqlStore, work: Callable[[EventFeed], Awaitable[T]], *, pol
             return await work(feed)
         finally:
             await crew.close()
-            await feed.close()
+            feed.close()
 
     return anyio.run(main)
 
@@ -325,7 +325,7 @@ def test_who_comes_while_it_closes_waits_for_nothing(lite_store: Reused) -> None
         def closed_meanwhile() -> int:
             found = last_sequence()
             anyio.from_thread.run(crew.close)
-            anyio.from_thread.run(feed.close)
+            feed.close()
             return found
 
         with pytest.MonkeyPatch.context() as patch, anyio.fail_after(10):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kandev_routing_sdk import load_settings
+from kandev_routing_sdk import Settings, load_settings
 from kandev_routing_sdk.errors import ConfigError, ConfigSyntaxError
 
 
@@ -73,3 +73,7 @@ def test_what_was_edited_has_another_version(tmp_path: Path) -> None:
     listed = '[profiles.frontier]\nkind = "dynamic"\ncandidates = [{ profile = "sol" }, { profile = "luna" }]\n'
     turned = listed.replace("sol", "x").replace("luna", "sol").replace("x", "luna")
     assert version(sol + other + listed) != version(sol + other + turned)
+
+
+def test_no_representation_of_the_settings_holds_the_stores_password() -> None:
+    assert "hunter2" not in repr(Settings("postgresql+psycopg://me:hunter2@host/name"))
