@@ -5,7 +5,8 @@ Usage:
     python chat.py --session ID    go on with one: it is shown again from its events, whoever wrote them, whenever that was
 
 What is typed is the next message. When the conversation waits, or needs a person, it says which /actions there are.
-Ctrl-D leaves after the last answer, Ctrl-C at once; the conversation stays.
+Ctrl-D leaves after the last answer, Ctrl-C at once; the conversation stays. What agents ask leave for is answered by their profiles
+(``permissions = { default = … }``), for nobody is asked here: ``Router.open(permissions=…)`` does that.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def summary(router: Router, profile: str, everything: list[Done]) -> str:
     limited = [entry for entry in router.explain(profile).walk if entry.until]
     return "\n".join(
         [
-            f"{answered.total()} of {len(everything)} answered, {moved} of them not by the first that was asked",
+            f"{answered.total()} of {len(everything)} answered, {moved} of them by another account than was asked first",
             *(f"  {count} by {name}" for name, count in answered.most_common()),
             *(f"  {count} left: {problem}" for problem, count in left.items()),
             *(f"  {entry.profile_id} is asked again at {entry.until:%H:%M} UTC" for entry in limited),

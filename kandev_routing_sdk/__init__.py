@@ -51,7 +51,7 @@ if TYPE_CHECKING:
         ToolResult,
         Usage,
     )
-    from kandev_routing_sdk.policy import ClassPolicy, Decision, PolicyDocument, RetryPolicy, WaitPolicy
+    from kandev_routing_sdk.policy import ClassPolicy, Decision, DecisionKind, PolicyDocument, RetryPolicy, WaitPolicy
     from kandev_routing_sdk.ports import (
         Authorise,
         ContinuationPart,
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
         ProfileSource,
         SecretResolver,
     )
-    from kandev_routing_sdk.profile_store import ImportReport, ProfileEntry, Profiles
+    from kandev_routing_sdk.profile_store import ImportReport, ProfileEntry, ProfileOrigin, Profiles
     from kandev_routing_sdk.profiles import (
         Candidate,
         ConcreteProfile,
@@ -70,6 +70,7 @@ if TYPE_CHECKING:
         DependentsUnknown,
         DuplicateRefused,
         DynamicProfile,
+        Profile,
         ProfileConflict,
         ProfileDeclared,
         ProfileInUse,
@@ -100,7 +101,7 @@ if TYPE_CHECKING:
         Rejected,
         Waiting,
     )
-    from kandev_routing_sdk.route.model import State
+    from kandev_routing_sdk.route.model import Reason, State
     from kandev_routing_sdk.route.select import WalkEntry
     from kandev_routing_sdk.route.snapshot import Snapshot
     from kandev_routing_sdk.router import Router
@@ -123,7 +124,16 @@ if TYPE_CHECKING:
     from kandev_routing_sdk.spec.client_files import local_files
     from kandev_routing_sdk.sync import SyncRouter, SyncSession
     from kandev_routing_sdk.telemetry import Metric, Sink, Span, SpanName, Telemetry, Totals
-    from kandev_routing_sdk.types import Code, ErrorClass
+    from kandev_routing_sdk.types import (
+        AttemptOutcome,
+        CircuitState,
+        Code,
+        Confidence,
+        Delivery,
+        ErrorClass,
+        ProfileKind,
+        Scope,
+    )
 
 _HOMES = (
     ("catalogue.classification", "Classification"),
@@ -149,7 +159,7 @@ _HOMES = (
             "ToolResult Usage"
         ),
     ),
-    ("policy", "ClassPolicy Decision PolicyDocument RetryPolicy WaitPolicy"),
+    ("policy", "ClassPolicy Decision DecisionKind PolicyDocument RetryPolicy WaitPolicy"),
     (
         "ports",
         (
@@ -157,11 +167,11 @@ _HOMES = (
             "ProfileSource SecretResolver"
         ),
     ),
-    ("profile_store", "ImportReport ProfileEntry Profiles"),
+    ("profile_store", "ImportReport ProfileEntry ProfileOrigin Profiles"),
     (
         "profiles",
         (
-            "Candidate ConcreteProfile Dependent DependentsUnknown DuplicateRefused DynamicProfile "
+            "Candidate ConcreteProfile Dependent DependentsUnknown DuplicateRefused DynamicProfile Profile "
             "ProfileConflict ProfileDeclared ProfileInUse ProfileInvalid SecretRef"
         ),
     ),
@@ -175,7 +185,7 @@ _HOMES = (
             "CandidateSkipped CircuitChanged Explanation Progress Rejected Waiting"
         ),
     ),
-    ("route.model", "State"),
+    ("route.model", "Reason State"),
     ("route.select", "WalkEntry"),
     ("route.snapshot", "Snapshot"),
     ("router", "Router"),
@@ -192,7 +202,7 @@ _HOMES = (
     ("spec.client_files", "local_files"),
     ("sync", "SyncRouter SyncSession"),
     ("telemetry", "Metric Sink Span SpanName Telemetry Totals"),
-    ("types", "Code ErrorClass"),
+    ("types", "AttemptOutcome CircuitState Code Confidence Delivery ErrorClass ProfileKind Scope"),
 )
 """Where each name comes from: a module, and the names that are taken from it."""
 
@@ -203,6 +213,7 @@ __all__ = [
     "AnswerUnrecorded",
     "Asker",
     "AttemptEnded",
+    "AttemptOutcome",
     "AttemptRecord",
     "AttemptReport",
     "AttemptStarted",
@@ -222,12 +233,14 @@ __all__ = [
     "CapabilitiesUpdate",
     "Circuit",
     "CircuitChanged",
+    "CircuitState",
     "ClassPolicy",
     "Classification",
     "ClientCapabilities",
     "Clock",
     "Code",
     "ConcreteProfile",
+    "Confidence",
     "ConfigError",
     "ConfigInvalid",
     "ConfigNotFound",
@@ -236,6 +249,8 @@ __all__ = [
     "ContinuationRequest",
     "ContinuationSource",
     "Decision",
+    "DecisionKind",
+    "Delivery",
     "Dependent",
     "DependentsUnknown",
     "DuplicateRefused",
@@ -266,12 +281,15 @@ __all__ = [
     "PolicyDocument",
     "PreconditionFailed",
     "Problem",
+    "Profile",
     "ProfileConflict",
     "ProfileDeclared",
     "ProfileEntry",
     "ProfileInUse",
     "ProfileInvalid",
+    "ProfileKind",
     "ProfileNotFound",
+    "ProfileOrigin",
     "ProfileReferences",
     "ProfileSource",
     "ProfileUnusable",
@@ -279,12 +297,14 @@ __all__ = [
     "Progress",
     "PromptRecord",
     "ReadTextFile",
+    "Reason",
     "Rejected",
     "Resolution",
     "ResourceKey",
     "RetryPolicy",
     "Router",
     "RoutingError",
+    "Scope",
     "SecretRef",
     "SecretResolver",
     "SecretUnavailable",

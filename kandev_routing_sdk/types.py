@@ -24,7 +24,7 @@ __all__ = [
 
 
 class ProfileKind(StrEnum):
-    """R-PRO-2: every API that returns a profile carries its kind."""
+    """What a profile is; every API that returns one carries it (R-PRO-2)."""
 
     CONCRETE = "concrete"
     DYNAMIC = "dynamic"
@@ -130,8 +130,8 @@ class Code(StrEnum):
 
 
 class AttemptOutcome(StrEnum):
-    """How one attempt ended. ``silent``: nothing came before the caller's deadline; ``lost``: its router died. Neither charges a
-    circuit.
+    """How one attempt ended. ``silent``: it was asked nothing, or nothing came before the caller's deadline; ``lost``: its router
+    died. Neither charges a circuit.
     """
 
     SUCCESS = "success"
@@ -151,7 +151,7 @@ class DispatchMark(StrEnum):
 
 
 class CircuitState(StrEnum):
-    """R-CIR-4."""
+    """How a resource's circuit stands (R-CIR-4)."""
 
     CLOSED = "closed"
     OPEN = "open"

@@ -194,7 +194,8 @@ def attempt_line(attempt: AttemptRecord) -> str:
     """Return one attempt: who, how it ended, why, and what was decided."""
     found, decision = attempt.classification, attempt.decision
     ended = "running" if attempt.outcome is None else attempt.outcome.value
-    line = f"{attempt.ordinal}. {attempt.execution_profile_id} (prompt {attempt.prompt_number}): {ended}"
+    asked = f"prompt {attempt.prompt_number}" if attempt.prompt_number else "started for no prompt"
+    line = f"{attempt.ordinal}. {attempt.execution_profile_id} ({asked}): {ended}"
     if found is not None:
         line += f": {found.code} ({found.error_class})"
         if found.safe_excerpt:

@@ -15,8 +15,11 @@ from typing import Any
 
 import pytest
 
+from kandev_routing_sdk.cli.snapshots import attempt_line
 from kandev_routing_sdk.testing import ScriptBuilder
+from kandev_routing_sdk.types import AttemptOutcome
 from tests.cli._world import Ran, World, is_alive, wait_for
+from tests.store._values import attempt
 
 pytestmark = pytest.mark.usefixtures("quick")
 
@@ -595,3 +598,9 @@ def test_the_exact_prompts_are_shown(world: World, here: Callable[..., Ran]) -> 
     assert "Attempt 2, sol, was given at " in shown
     assert "\ndo [2Jit\n\n--- Continuation note" in shown
     assert "prompts" not in here("sessions", "show", session, "--json").document
+
+
+@pytest.mark.parametrize(("number", "asked"), [(0, "started for no prompt"), (3, "prompt 3")])
+def test_an_attempt_says_what_it_was_asked(number: int, asked: str) -> None:
+    """A session that is begun without a message starts its agent, which is asked nothing."""
+    assert f"1. sol ({asked}): silent" == attempt_line(attempt(prompt_number=number, outcome=AttemptOutcome.SILENT))
