@@ -450,7 +450,7 @@ def test_the_readme_starts_with_the_two_commands() -> None:
     bash = [s.text for s in snippets("bash") if s.page == "README.md"]
     assert [
         "python -m pip install . ./adapters/claude ./adapters/codex ./adapters/opencode && kandev-routing demo\n",
-        "python -m pip install tox && tox\n",
+        "python -m pip install tox-uv && tox\n",
     ] == bash[:2]
 
 
