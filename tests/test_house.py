@@ -158,7 +158,6 @@ def test_every_adapter_of_this_repository_is_where_an_adapter_has_to_be() -> Non
         PACKAGES,
         tools["importlinter"]["root_packages"],
         contracts["cycles"]["ancestors"],
-        tools["coverage"]["run"]["source_pkgs"],
         opening._SHIPPED,
     ):
         assert ["kandev_routing_sdk", *packages] == sorted(listed, key=lambda name: (name != PACKAGES[0], name))
