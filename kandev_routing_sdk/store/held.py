@@ -6,6 +6,7 @@ took as long as the statements (R-PRF-1), so it makes the connections, and betwe
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
@@ -41,15 +42,26 @@ class Connections:
         is_gone: Callable[[PoolProxiedConnection], bool] | None,
     ) -> None:
         self._connect, self._timeout_s, self._is_gone = connect, timeout_s, is_gone
+        self._most = most
+        self._closed = False
+        self._parents: deque[Transaction] = deque()
+        self._begin()
+
+    def _begin(self) -> None:
+        """Have none yet, in this process."""
+        self._process = os.getpid()
         # A semaphore in C: the one of `threading` takes longer than the rest of what is done here.
         self._room = SimpleQueue[None]()
-        for _ in range(most):
+        for _ in range(self._most):
             self._room.put(None)
         self._waiting: deque[Transaction] = deque()
-        self._closed = False
 
     def take(self) -> Transaction | None:
         """Return a connection that is to be given back; None: all of them were in use for too long."""
+        # After a fork, what there is is the parent's: to use it would mix their answers, to close it would end it there, too.
+        if self._process != os.getpid():
+            self._parents += self._waiting
+            self._begin()
         try:
             self._room.get(timeout=self._timeout_s)
         except Empty:

@@ -22,9 +22,16 @@ QUIET = {"quiet_period_s": 0.3}
 
 @pytest.fixture
 def acp_home(lite_home: Home) -> Home:
-    """Agents that speak ACP."""
+    """Agents that speak ACP, on SQLite: for what is decided before anything is written."""
     lite_home.transport = "acp"
     return lite_home
+
+
+@pytest.fixture
+def either_acp_home(home: Home) -> Home:
+    """The same on either engine: for frames that come while a turn or a switch is written, which the store's fence keeps out."""
+    home.transport = "acp"
+    return home
 
 
 def line(**fields: Any) -> str:
@@ -61,9 +68,9 @@ LATE_EFFECTS = [
 ]
 
 
-def test_late_and_double_frames_of_a_left_agent_are_nobodys(acp_home: Home) -> None:
+def test_late_and_double_frames_of_a_left_agent_are_nobodys(either_acp_home: Home) -> None:
     """The switch is made as if they had never come, and the successor's turn knows nothing of them (R-ENG-9, R-CON-8)."""
-    home, totals = acp_home, Totals()
+    home, totals = either_acp_home, Totals()
     home.agent("fable", failed_and_then(*LATE_SAFE), options={"quiet_period_s": 1.0})
     home.agent("codex", answers().say("codex's"), options=QUIET)
 
@@ -109,9 +116,9 @@ def test_what_may_be_work_after_a_failure_keeps_the_successor_away(acp_home: Hom
     ],
     ids=["tool", "unknown"],
 )
-def test_updates_after_end_turn_change_no_answer(acp_home: Home, steps: ScriptBuilder) -> None:
+def test_updates_after_end_turn_change_no_answer(either_acp_home: Home, steps: ScriptBuilder) -> None:
     """It was answered; that answer stands, and the session takes its next message."""
-    home = acp_home
+    home = either_acp_home
     home.agent("fable", steps, answers().say("next"), options=QUIET)
     home.agent("codex", answers().say("never"), options=QUIET)
 

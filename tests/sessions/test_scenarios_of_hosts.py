@@ -18,9 +18,8 @@ QUIET = {"quiet_period_s": 0.05}
 
 
 @pytest.fixture
-def chat(lite_home: Home) -> Home:
+def chat(home: Home) -> Home:
     """``frontier`` is fable, then codex. Fable answers once and has then used up its allowance; both speak ACP."""
-    home = lite_home
     home.transport = "acp"
     first = answers().tool("Write notes.txt", line="notes").say("Written.")
     fable = home.agent("fable", first, answers().fail_quota(3600), options=QUIET, model="f-1")
