@@ -134,15 +134,19 @@ def parse_document(
     problems: list[Problem] = []
     given = {key: item for key, item in value.items() if item is not None}
     profile_id = given.get("id")
-    if not isinstance(profile_id, str):
-        wrong = f"expected a string, got {kind_of(profile_id)}" if "id" in given else "is missing; name the profile"
-        return None, [Problem("id", wrong, "wrong_type" if "id" in given else "missing")]
-    if not _is_id(profile_id):
-        return None, [Problem("id", _NO_ID, "bad_id")]
-    half = _half_characters(given, "")
-    if half:
+    if "id" not in given:
+        problems.append(Problem("id", "is missing; name the profile", "missing"))
+    elif not isinstance(profile_id, str):
+        problems.append(Problem("id", f"expected a string, got {kind_of(profile_id)}", "wrong_type"))
+    elif not _is_id(profile_id):
+        problems.append(Problem("id", _NO_ID, "bad_id"))
+    if half := _half_characters(given, ""):
         return None, half
-    return _parse_table(profile_id, given, "", problems, families, form=_DOCUMENT), problems
+    name = (
+        profile_id if isinstance(profile_id, str) and not problems else "unnamed"
+    )  # what else is wrong is told as well
+    profile = _parse_table(name, given, "", problems, families, form=_DOCUMENT)
+    return None if problems else profile, problems
 
 
 _NO_ID: Final = (

@@ -82,8 +82,9 @@ def test_models_and_documents_are_taken_alike(opens_quickly: Open) -> None:
 @pytest.mark.parametrize(
     ("document", "paths"),
     [
-        ({}, ["id"]),
+        ({}, ["id", "family"]),
         (concrete("Not an id"), ["id"]),
+        (concrete("Not an id", family="scriptd", comand=[]), ["id", "comand", "family"]),
         (concrete(family="scriptd"), ["family"]),
         (concrete(family="dynamic"), ["family"]),
         (concrete(comand=[]), ["comand"]),

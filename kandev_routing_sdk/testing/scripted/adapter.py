@@ -39,7 +39,8 @@ class ScriptedAdapter(AgentAdapter):
 
     Options of a profile: ``provider_id`` (default ``scripted``), ``account`` (profiles with the same one share a binding; default:
     the variable ``SCRIPTED_API_KEY``), ``model``, ``local_zone``, ``unproven`` (no binding can be proven), ``quiet_period_s``,
-    ``context_tokens``. Every other option is an ACP configuration option.
+    ``context_tokens``. Every other option is an ACP configuration option. What the agent asks leave for is allowed, unless
+    ``permissions.default`` is ``reject``.
     """
 
     family: ClassVar[str] = "scripted"
