@@ -28,7 +28,7 @@ from kandev_routing_sdk.conductor.judge import Lease
 from kandev_routing_sdk.conductor.launch import Prepared
 from kandev_routing_sdk.conductor.ledger import Ledger
 from kandev_routing_sdk.conductor.native import NativeSession, native_of
-from kandev_routing_sdk.conductor.tasks import in_thread
+from kandev_routing_sdk.conductor.tasks import abandoned, in_thread
 from kandev_routing_sdk.errors import NotAdmitted, StoreUnavailable
 from kandev_routing_sdk.policy import Context
 from kandev_routing_sdk.records import Admit, AttemptRecord, DecisionRecord, DecisionSort, SelectionRecord, Wait
@@ -76,7 +76,7 @@ class Chooser:
             return await self._select()
 
     async def _select(self) -> Claimed | None:
-        work, found = await in_thread(self._survey)
+        work, found = await abandoned(self._survey)
         for _ in range(_MAX_RESELECT):
             inputs = await self._inputs(work, found, self._ledger.route.round)
             selection = self._walk(inputs)
@@ -92,6 +92,7 @@ class Chooser:
         )
 
     def _survey(self) -> tuple[Work, Field]:
+        """Look at everybody. Asks a host's vault, which may hang: nobody who is cancelled waits for it."""
         work = self._source()
         return work, survey_of(self._engine, work, self._native())
 
@@ -289,13 +290,13 @@ class Chooser:
             found = survey(self._engine, mine, work.cwd, native, listed_by=work.listed_by)
             return work, found.prepared.get(profile_id or "")
 
-        return await in_thread(look)
+        return await abandoned(look)
 
     # Nobody was free ------------------------------------------------------------------------------------------------------
 
     async def has_changed(self) -> bool:
         """Whether the candidates are not those of the last walk any more, and one of them is free now (R-ENG-6)."""
-        work, found = await in_thread(self._survey)
+        work, found = await abandoned(self._survey)
         rows = await in_thread(self._engine.store.decisions, self._ledger.route.session_id)
         last = next((row for row in reversed(rows) if row.sort is DecisionSort.SELECTION), None)
         if last is not None and _candidates_of(last) == found.views:
@@ -304,7 +305,7 @@ class Chooser:
 
     async def reconsider(self) -> None:
         """What the route waits for may be over: leave ``waiting`` if somebody is free now, else wait on (R-CIR-8)."""
-        work, found = await in_thread(self._survey)
+        work, found = await abandoned(self._survey)
         inputs = await self._inputs(work, found, Round())
         selection = self._walk(inputs)
         if selection.chosen is not None:

@@ -24,9 +24,9 @@ from tests.sessions._home import CATALOGUE, Home
 ANSWER = ScriptBuilder
 
 
-def opened(home: Home) -> Router:
+def opened(home: Home, **parts: Any) -> Router:
     """A router of this home, with a store of its own."""
-    parts: dict[str, Any] = {"adapters": [home.adapter], "clock": home.clock, "catalogue": CATALOGUE, "poll_s": 0.02}
+    parts |= {"adapters": [home.adapter], "clock": home.clock, "catalogue": CATALOGUE, "poll_s": 0.02}
     return Router.open(home.url, settings=home.settings, plugins=False, **parts)
 
 
@@ -169,6 +169,31 @@ def test_a_router_closed_without_waiting_ends_what_it_drives(lite_home: Home) ->
     session_id, seen = anyio.run(main)
     assert EventKind.TURN_OUTPUT is seen[-1]
     assert [] == group_members(group_of(home, session_id))
+
+
+def test_a_vault_that_does_not_answer_holds_up_nobody_who_closes(lite_home: Home) -> None:
+    home = lite_home
+    home.agent("fable", ANSWER(), env={"TOKEN": {"secret": "env:TOKEN"}})
+    asked, answer = threading.Event(), threading.Event()
+
+    class Vault:
+        def resolve(self, reference: str) -> str:
+            asked.set()
+            answer.wait(30)
+            return reference
+
+    async def main() -> str:
+        async with opened(home, secrets=Vault()) as router:
+            session = await router.start_session("frontier", cwd=home.folder, prompt="hi")
+            await asyncio.to_thread(asked.wait, 20)
+            closing = anyio.current_time()
+        assert 10 > anyio.current_time() - closing
+        answer.set()
+        return session.id
+
+    session_id = anyio.run(main)
+    seen = home.see(session_id)
+    assert ("selecting", True, 0) == (seen.state, seen.has_prompt, home.agents["fable"].starts)
 
 
 def test_streams_of_a_script_end_with_its_router_whoever_reads_them(lite_home: Home) -> None:
