@@ -36,6 +36,7 @@ from kandev_routing_sdk.store import (
     attempts,
     calls,
     circuits,
+    failures,
     journal,
     keys,
     migrate,
@@ -112,17 +113,28 @@ class SqlStore:
     def claim(  # whose, what and how much
         self, why: Claim, *, now: datetime, owner_id: str, until: datetime, limit: int, only: str | None = None
     ) -> list[Route]:
-        """Take up to ``limit`` free sessions for which ``why`` holds, the longest waiting first."""
+        """Take up to ``limit`` free sessions for which ``why`` holds, the longest waiting first.
+
+        What this version cannot read is nobody's until ``until``, and told as a StoreError; nothing is taken then, and the next who
+        asks gets the others.
+        """
         # Asked every second, and hardly ever the case: no write lock for nothing.
         if limit <= 0 or not self._database.read(lambda tx: waiting.find(tx, why, now=now, limit=1, only=only)):
             return []
 
-        def taken(tx: Transaction) -> list[Route]:
-            found = waiting.find(tx, why, now=now, limit=limit, only=only)
+        def taken(tx: Transaction) -> list[Route] | None:
+            found, unreadable = waiting.read(waiting.find(tx, why, now=now, limit=limit, only=only))
+            for session_id in unreadable:
+                waiting.set_aside(tx, session_id, until=until)
+            if unreadable:
+                return None
             mine = (waiting.take(tx, route, owner_id=owner_id, until=until) for route in found)
             return [route for route in mine if route is not None]
 
-        return self._database.write(taken, landed=lambda tx, mine: bool(mine) and routes.is_stored(tx, mine[0]))
+        mine = self._database.write(taken, landed=lambda tx, mine: bool(mine) and routes.is_stored(tx, mine[0]))
+        if mine is None:
+            raise failures.unreadable(self._database.label)
+        return mine
 
     def release(self, session_id: str, *, owner_id: str, at: datetime | None = None) -> bool:
         """Give up an owner lease that is still ours."""

@@ -7,7 +7,7 @@ of waiting sessions. On PostgreSQL rows that somebody else is at are skipped, on
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
@@ -79,26 +79,30 @@ _RELEASE: Final = (
     .where(_S.session_id == where("session_id"), _S.owner_id == where("owner_id"))
     .values(owner_until=sa.bindparam("owner_until"), owner_id=sa.bindparam("owner_id"))
 )
+_SET_ASIDE: Final = (
+    sa.update(SESSIONS).where(_S.session_id == where("session_id")).values(owner_until=sa.bindparam("owner_until"))
+)
+_ID: Final = codec.ROUTE_COLUMNS.index("session_id")
 _FORGET: Final = sa.delete(WAITS).where(_W.session_id == where("session_id"))
 _WAIT: Final = insert(WAITS)
 
 
-def find(tx: Transaction, why: Claim, *, now: datetime, limit: int, only: str | None = None) -> list[Route]:
-    """Return (and lock) the sessions that ``why`` holds for and nobody else is at; ``only``: no other than this one."""
+def find(tx: Transaction, why: Claim, *, now: datetime, limit: int, only: str | None = None) -> list[tuple[Any, ...]]:
+    """Return (and lock) the rows of sessions that ``why`` holds for and nobody else is at; ``only``: no other than this one."""
     since = codec.to_micros(now)
     values: dict[str, object] = {"where_now": since, "where_limit": limit}
     if only is not None:
         values["where_session_id"] = only
     if why is not Claim.RECOVERED:
         statement = (_CLAIMS if only is None else _CLAIMS_THIS)[why]
-        return [codec.decode_route(row) for row in tx.rows(statement, values)]
-    found: dict[str, Route] = {}
+        return list(tx.rows(statement, values))
+    found: dict[str, tuple[Any, ...]] = {}
     for freed in _freed(tx, since):
         rows = tx.rows(
             _FREED_BY if only is None else _THIS_FREED_BY, values | freed | {"where_limit": limit - len(found)}
         )
         # A session may wait for several circuits.
-        found |= {route.session_id: route for route in map(codec.decode_route, rows)}
+        found |= {row[_ID]: row for row in rows}
         if len(found) >= limit:
             break
     return list(found.values())
@@ -116,6 +120,22 @@ def _freed(tx: Transaction, now: int) -> Iterator[dict[str, object]]:
 def circuit_number(key: str) -> int:
     """Return what stands for a circuit in ``kr_wait``: its key is long, and there may be millions of rows (R-PRF-5)."""
     return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], signed=True)
+
+
+def read(rows: Iterable[tuple[Any, ...]]) -> tuple[list[Route], list[str]]:
+    """Return the routes of rows, and the sessions of those that this version cannot read."""
+    routes, unreadable = list[Route](), list[str]()
+    for row in rows:
+        try:
+            routes.append(codec.decode_route(row))
+        except ValueError:  # its text would quote what stands there
+            unreadable.append(row[_ID])
+    return routes, unreadable
+
+
+def set_aside(tx: Transaction, session_id: str, *, until: datetime) -> None:
+    """Keep a session that cannot be read from all who look, until then: it must not stand before others for ever."""
+    tx.run(_SET_ASIDE, {"where_session_id": session_id, "owner_until": codec.to_micros(until)})
 
 
 def take(tx: Transaction, route: Route, *, owner_id: str, until: datetime) -> Route | None:

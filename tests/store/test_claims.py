@@ -9,9 +9,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from kandev_routing_sdk.circuits import FailureFact, ResourceKey, make_due
-from kandev_routing_sdk.errors import NotAdmitted, StaleRevision
+from kandev_routing_sdk.errors import NotAdmitted, StaleRevision, StoreError
 from kandev_routing_sdk.records import (
     ActionRecord,
     Admit,
@@ -49,6 +50,34 @@ def claimed(store: SqlStore, why: Claim, at: datetime = NOW, limit: int = 10, ow
 def opens(store: SqlStore, key: ResourceKey, code: Code, due: datetime | None = None) -> None:
     fact = FailureFact(code=code, confidence=Confidence.HIGH, due_at=due, exhausted=True)
     store.change_circuits([CircuitFailed(key, fact, 0.5)], now=NOW)
+
+
+@pytest.mark.parametrize("why", [Claim.DUE, Claim.LOST, Claim.RECOVERED])
+def test_what_cannot_be_read_is_told_and_stands_before_nobody(store: SqlStore, why: Claim, database_url: str) -> None:
+    """R-DUR-4: written by another version, say; the others are taken at the next look, and it is told again later."""
+    early, late = NOW - 2 * SECOND, NOW - SECOND
+    for name, at in (("broken", early), ("sound", late)):
+        match why:
+            case Claim.DUE:
+                put(store, name, State.WAITING, deadline=at)
+            case Claim.LOST:
+                put(store, name, State.STARTING, owner_id="dead", owner_until=at)
+            case _:
+                put(store, name, State.WAITING, waits=(Wait(ACCOUNT.key),))
+    if why is Claim.RECOVERED:
+        opens(store, ACCOUNT, Code.AUTH_REQUIRED)
+        (circuit,) = store.circuits()
+        assert store.put_circuit(circuit, make_due(circuit, NOW))
+    engine = sa.create_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(sa.text("UPDATE kr_session SET body = '{\"round\": \"later\"}' WHERE session_id = 'broken'"))
+    engine.dispose()
+    with pytest.raises(StoreError, match="holds a row that this version cannot read"):
+        claimed(store, why)
+    assert ["sound"] == claimed(store, why)
+    assert [] == claimed(store, why)
+    with pytest.raises(StoreError, match="cannot read"):
+        claimed(store, Claim.LOST, NOW + MINUTE)
 
 
 def test_what_is_due_is_taken_in_order_and_once(store: SqlStore) -> None:
