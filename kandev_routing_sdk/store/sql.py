@@ -131,7 +131,7 @@ class SqlStore:
             mine = (waiting.take(tx, route, owner_id=owner_id, until=until) for route in found)
             return [route for route in mine if route is not None]
 
-        mine = self._database.write(taken, landed=lambda tx, mine: bool(mine) and routes.is_stored(tx, mine[0]))
+        mine = self._database.write(taken, landed=lambda tx, mine: routes.is_stored(tx, mine[0]) if mine else False)
         if mine is None:
             raise failures.unreadable(self._database.label)
         return mine
