@@ -202,6 +202,11 @@ class SessionHost:
                 "a session could not be looked at; trying again", extra=problem_fields(problem, session_id=session_id)
             )
             return self._poll_s, None
+        except Exception as problem:  # noqa: BLE001  # as above
+            _log.error(
+                "a session could not be looked at; trying again", extra=problem_fields(problem, session_id=session_id)
+            )
+            return self._poll_s, None
         left = None if route.deadline is None else (route.deadline - now).total_seconds()
         return self._poll_s if left is None or left <= 0 else min(max(left, _LEAST_S), self._poll_s), None
 

@@ -230,12 +230,14 @@ class Database:
 
     @property
     def _driver_errors(self) -> tuple[type[BaseException], ...]:
-        return (self.engine.dialect.loaded_dbapi.Error, DBAPIError, *failures.UNSTORABLE)
+        return (self.engine.dialect.loaded_dbapi.Error, DBAPIError, OSError, *failures.UNSTORABLE)
 
     def judge(self, error: BaseException, transaction: Transaction | None = None) -> Again:
         """Turn a driver's error into ours, with what to do about it."""
         if isinstance(error, DBAPIError) and error.orig is not None:
             error = error.orig
+        if isinstance(error, OSError):  # a driver that could not wait for an answer knows no more of it
+            return Again(failures.from_os_error(error, self.label), Retry.RECONNECT)
         if self.is_sqlite:
             return Again(*failures.from_sqlite(error, self.label))
         driver = None if transaction is None else transaction.connection.driver_connection

@@ -64,7 +64,7 @@ def unstorable(label: str, name: str) -> StoreError:
 
 
 def from_os_error(error: OSError, label: str) -> StoreError:
-    """Say why the database's file or folder could not be made."""
+    """Say why the database's file or folder could not be made, or a connection not be used."""
     name = errno.errorcode.get(error.errno or 0, "unknown error")
     if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS}:
         return StoreReadOnly(f"{label} cannot be created or written ({name}): {_WRITE_HINT}")
@@ -76,6 +76,8 @@ def from_os_error(error: OSError, label: str) -> StoreError:
         return StoreUnavailable(
             f"{label} cannot be written, the disk is full ({name}); nothing was changed: free some space"
         )
+    if error.errno in {errno.EMFILE, errno.ENFILE}:
+        return StoreUnavailable(f"{label} needs more open files than are allowed here ({name}): raise that limit")
     return StoreUnavailable(f"{label} cannot be opened ({name}): check the path and its folder")
 
 

@@ -227,6 +227,24 @@ def test_streams_of_a_script_end_with_its_router_whoever_reads_them(lite_home: H
     wait_for(lambda: not group_members(group_of(home, session.id)))
 
 
+def test_a_store_that_fails_in_its_own_way_leaves_no_session_unwatched(lite_home: Home) -> None:
+    """It is looked at again a little later: who waits for its turn would wait for ever."""
+    home = lite_home
+
+    class Faulty:
+        def load(self, session_id: str) -> None:
+            raise RuntimeError(session_id)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(home.store, name)
+
+    async def look(router: Router) -> Any:
+        return await router._host._next("session:x", patient=True)
+
+    home.agent("fable", ANSWER())
+    assert (0.5, None) == home.async_with(look, store=Faulty())
+
+
 # --- event loops ---
 
 

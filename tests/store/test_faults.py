@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import errno
 import resource
 import sqlite3
 from collections.abc import Callable
@@ -38,6 +39,27 @@ UNCHANGED = "nothing was changed"
 
 def test_every_method_that_writes_is_tried() -> None:
     assert writing_methods() == {write.method for write in WRITES}
+
+
+def test_a_driver_that_has_no_file_left_to_wait_with_is_asked_again(sqlite_url: str, clock: CountingClock) -> None:
+    """As psycopg has none for its selector: it may be over at once, and if it is not, that is said."""
+    with open_store(sqlite_url, clock=clock) as store:
+        engine, left = store._database.engine, [OSError(errno.EMFILE, "canary")] * 2
+        make = engine.raw_connection
+
+        def scarce() -> object:
+            if left:
+                raise left.pop()
+            return make()
+
+        setattr(engine, "raw_connection", scarce)  # noqa: B010  # an instance's method
+        store._database.forget_connections()
+        assert store.load("nobody") is None
+        left += [OSError(errno.EMFILE, "canary")] * 1000
+        store._database.forget_connections()
+        with pytest.raises(StoreUnavailable) as raised:
+            store.load("nobody")
+        assert says(StoreUnavailable, "more open files than are allowed here (EMFILE)")(raised.value)
 
 
 # --- SQLite ---
