@@ -279,6 +279,18 @@ def test_a_title_is_granted_and_is_no_prompt(wire: str, told: str) -> None:
         assert ("Say hello.",) * 3 == provider.prompts()
 
 
+def test_a_suggestion_is_no_prompt_either() -> None:
+    """Claude Code asks for one after a turn, if it lives so long, with all its tools on offer."""
+    told = "[SUGGESTION MODE: Suggest what the user might naturally type next into Claude Code.]"
+    asked = body("anthropic") | {"messages": [{"role": "user", "content": [{"type": "text", "text": told}]}]}
+    with LoopbackProvider() as provider:
+        provider.set("overloaded", fail_times=1)
+        assert 200 == Answer(provider, "overloaded", "anthropic", asked).status
+        assert [529, 200] == [Answer(provider, "overloaded", "anthropic", body("anthropic")).status for _ in range(2)]
+        assert [True, False, False] == [record.side for record in provider.requests]
+        assert ("Say hello.",) * 2 == provider.prompts()
+
+
 @pytest.mark.parametrize("wire", list(ROUTE))
 @pytest.mark.parametrize("scenario", sorted(BROKEN_STREAMS))
 def test_streams_that_break_inside(provider: LoopbackProvider, scenario: str, wire: str) -> None:

@@ -116,7 +116,7 @@ class Ask:
     after_tool: bool
     """Whether the request brings a tool's result for the turn under way."""
     side: bool
-    """Whether the client asks for something of its own, a title for the conversation, and not what the user wants."""
+    """Whether the client asks for something of its own, a title or a suggestion, and not what the user wants."""
     sequence: int
     """The request's number at this provider, for ids that never repeat."""
     now: datetime

@@ -23,6 +23,8 @@ _TITLES = (
     "Your task is to generate a very short title",  # Codex over ACP
 )
 """How the CLIs ask for a conversation's title, in their instructions or in place of the prompt."""
+_SUGGESTION = "[SUGGESTION MODE: "
+"""How Claude Code asks, after a turn and with the same tools on offer, for what its user might say next."""
 
 
 class AuthKind(StrEnum):
@@ -60,7 +62,7 @@ class RequestRecord:
     """What the user said last, without what the CLI adds of its own."""
     after_tool: bool
     side: bool
-    """Whether the client asked for something of its own: a title for the conversation."""
+    """Whether the client asked for something of its own: a title for the conversation, or what to say next."""
     headers: Mapping[str, str] = field(repr=False)
     body: Mapping[str, Any] | None = field(repr=False)
     raw: bytes = field(repr=False)
@@ -149,7 +151,12 @@ def has_tool_result(body: Mapping[str, Any]) -> bool:
 
 
 def is_side_request(body: Mapping[str, Any]) -> bool:
-    """Tell whether the client wants a title for the conversation: no tools on offer, and words that say so."""
+    """Tell whether the client wants something of its own.
+
+    That is a title for the conversation (no tools on offer, and words that say so), or what its user might say next.
+    """
+    if (prompt_of(body) or "").startswith(_SUGGESTION):
+        return True
     if body.get("tools"):
         return False
     told = [{"content": body.get("system")}, {"content": body.get("instructions")}, *_turns(body)]

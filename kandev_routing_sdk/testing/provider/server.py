@@ -155,7 +155,8 @@ class LoopbackProvider:
         )
 
     def prompts(self, scenario: str | None = None) -> tuple[str, ...]:
-        """Return what the user said in each model request that brings no tool result and asks for no title.
+        """Return what the user said in each model request that brings no tool result and asks for no title
+        or suggestion.
 
         A CLI's own retries repeat a prompt: where they are not bounded, an agent's log is the better witness of how often
         it was prompted.
