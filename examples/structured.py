@@ -5,14 +5,13 @@ Usage: python structured.py PROFILE FILE
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Literal, TypeVar
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, Field
 
-from kandev_routing_sdk import Router, RoutingError
+from kandev_routing_sdk import AnswerMismatch, Router, RoutingError, StructuredOutput
 
 TRIES = 3
 Shape = TypeVar("Shape", bound=BaseModel)
@@ -33,45 +32,30 @@ class Review(BaseModel):
     findings: list[Finding]
 
 
-class NoSuchShape(Exception):
-    """The agents answered, and no answer had the shape that was asked for."""
-
-
 def ask(router: Router, profile: str, task: str, shape: type[Shape]) -> Shape:
     """Return the answer to ``task`` as a ``shape``.
 
     Each try is a call of its own, and to its agent the task is new: it must be one that only reads.
 
     Raises:
-        NoSuchShape: after :data:`TRIES` answers.
+        AnswerMismatch: of the last of :data:`TRIES` answers.
         RoutingError: an agent could not answer at all; asking for another shape would not help.
     """
-    schema = json.dumps(shape.model_json_schema())
-    prompt = f"{task}\n\nChange nothing. Answer with one JSON object and nothing else. Its JSON Schema:\n{schema}"
-    wrong = ""
-    for _ in range(TRIES):
-        result = router.route_once(profile, prompt + wrong, timeout=600)
+    output, mismatch, tried = StructuredOutput(shape), None, 0
+    while True:
+        result = router.route_once(profile, output.prompt(task, after=mismatch), timeout=600)
         try:
-            return shape.model_validate_json(_object(result.text))
-        except ValidationError as problem:
-            told = "; ".join(f"{_path(error['loc'])}: {error['msg']}" for error in problem.errors())
-            wrong = f"\n\nYour last answer could not be used ({told}). It was:\n{result.text}"
-            print(f"{result.execution_profile_id}: {told}", file=sys.stderr)
-    raise NoSuchShape(f"{TRIES} answers, and none of them has the right shape")
-
-
-def _object(text: str) -> str:
-    """The JSON in an answer: models like to put a fence, or a sentence, around it."""
-    return text[text.find("{") : text.rfind("}") + 1]
-
-
-def _path(loc: tuple[int | str, ...]) -> str:
-    return ".".join(map(str, loc)) or "answer"
+            return output.read(result)
+        except AnswerMismatch as wrong:
+            print(f"{result.execution_profile_id}: {wrong.told}", file=sys.stderr)
+            mismatch, tried = wrong, tried + 1
+            if tried == TRIES:
+                raise
 
 
 def main(profile: str, file: Path) -> None:
     """Print a review of a file, the worst first."""
-    task = f"Review this file.\n\n{file.read_text('utf-8')}"
+    task = f"Review this file, and change nothing.\n\n{file.read_text('utf-8')}"
     with Router.open() as router:
         review = ask(router, profile, task, Review)
     print(review.summary)
@@ -84,5 +68,5 @@ if __name__ == "__main__":
         sys.exit(__doc__)
     try:
         main(sys.argv[1], Path(sys.argv[2]))
-    except (RoutingError, NoSuchShape, OSError) as problem:
+    except (RoutingError, OSError) as problem:
         sys.exit(str(problem))

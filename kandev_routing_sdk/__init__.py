@@ -122,6 +122,7 @@ if TYPE_CHECKING:
         WriteTextFile,
     )
     from kandev_routing_sdk.spec.client_files import local_files
+    from kandev_routing_sdk.structured import AnswerMismatch, StructuredOutput
     from kandev_routing_sdk.sync import SyncRouter, SyncSession
     from kandev_routing_sdk.telemetry import Metric, Sink, Span, SpanName, Telemetry, Totals
     from kandev_routing_sdk.types import (
@@ -200,6 +201,7 @@ _HOMES = (
         ),
     ),
     ("spec.client_files", "local_files"),
+    ("structured", "AnswerMismatch StructuredOutput"),
     ("sync", "SyncRouter SyncSession"),
     ("telemetry", "Metric Sink Span SpanName Telemetry Totals"),
     ("types", "AttemptOutcome CircuitState Code Confidence Delivery ErrorClass ProfileKind Scope"),
@@ -210,6 +212,7 @@ __all__ = [
     "Action",
     "AgentSaid",
     "AgentUpdate",
+    "AnswerMismatch",
     "AnswerUnrecorded",
     "Asker",
     "AttemptEnded",
@@ -322,6 +325,7 @@ __all__ = [
     "State",
     "StoreError",
     "StoreUnavailable",
+    "StructuredOutput",
     "SyncRouter",
     "SyncSession",
     "Telemetry",

@@ -39,6 +39,7 @@
     │   └── ExecutableNotFound
     ├── ProtocolViolation             70  the agent broke its protocol or its bounds
     ├── OutputFailed                  70  (in cli.output) standard output takes nothing
+    ├── AnswerMismatch            1   (in structured) .problems: what an answer has that was not asked for
     └── CallFailed                1   (in results) a utility call that did not succeed; .result holds all that is known
         ├── AnswerUnrecorded          73  (in results) the answer is there, its record is not
         ├── CallNoCandidate           69

@@ -101,9 +101,8 @@ def _prepare(
         return Unlaunchable(profile.id, profile.family, "not_launchable", text)
     folder = cwd / (profile.cwd or ".")
     problem = folder_problem(folder)
-    if (
-        problem is not None
-    ):  # not tried: that failure would open a circuit of the profile, for every other session (R-CIR-2)
+    # not tried: that failure would open a circuit of the profile, for every other session (R-CIR-2)
+    if problem is not None:
         which = f"the working directory {cwd.name!r}"
         if profile.cwd:
             which = f"profiles.{profile.id}.cwd: {profile.cwd!r} below {which}"

@@ -142,9 +142,8 @@ def parse_document(
         problems.append(Problem("id", _NO_ID, "bad_id"))
     if half := _half_characters(given, ""):
         return None, half
-    name = (
-        profile_id if isinstance(profile_id, str) and not problems else "unnamed"
-    )  # what else is wrong is told as well
+    # what else is wrong is told as well
+    name = profile_id if isinstance(profile_id, str) and not problems else "unnamed"
     profile = _parse_table(name, given, "", problems, families, form=_DOCUMENT)
     return None if problems else profile, problems
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kandev_routing_sdk import AnswerMismatch
 from kandev_routing_sdk.catalogue.classify import Catalogue
 from kandev_routing_sdk.catalogue.rules import RuleSource, neutral_sources
 from kandev_routing_sdk.errors import ConfigError, ProfileNotFound, UsageError
@@ -185,10 +186,10 @@ def test_structured_output_is_asked_for_again_until_it_fits(world: World) -> Non
     (world.folder / "poem.txt").write_text("Rosse are red", "utf-8")
     ran = _run(world, "structured.py", "sol", "poem.txt")
     assert (0, "Good.\npoem.txt:7: low: A typo.\n") == (ran.code, ran.out), ran
-    assert "sol: findings.0.line: Input should be greater than or equal to 1" in ran.err.splitlines()
+    assert "sol: answer.findings.0.line: Input should be greater than or equal to 1" in ran.err.splitlines()
     last = agent.prompts[-1].prompt
-    assert last.startswith("Review this file.\n\nRosse are red")
-    assert "findings.0.line: Input should be" in last, "it is told what was wrong"
+    assert last.startswith("Review this file, and change nothing.\n\nRosse are red")
+    assert "answer.findings.0.line: Input should be" in last, "it is told what was wrong"
     assert json.dumps(wrong) in last
 
 
@@ -198,7 +199,7 @@ def test_structured_output_gives_up_plainly(world: World, monkeypatch: pytest.Mo
     world.configure()
     (world.folder / "poem.txt").write_text("Rosse are red", "utf-8")
     structured = _module(monkeypatch, "structured")
-    with pytest.raises(structured.NoSuchShape, match="3 answers, and none of them has the right shape"):
+    with pytest.raises(AnswerMismatch, match=r"the answer of 'sol' has not the shape .*holds no JSON"):
         structured.main("sol", Path("poem.txt"))
     assert 3 == len(agent.prompts)
 
