@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kandev_routing_sdk.circuits import Circuit
-from kandev_routing_sdk.ports import Admit, CircuitSucceeded
+from kandev_routing_sdk.ports import Admit, CircuitSucceeded, Claim
 from kandev_routing_sdk.route.snapshot import Snapshot
 from kandev_routing_sdk.scheduler.probes import Prober
 from kandev_routing_sdk.sessions.reading import snapshot
@@ -192,6 +192,9 @@ def test_a_cheap_probe_that_learns_nothing_changes_nothing(town: Town, answer: s
     town.stage.probes["moon"] = answer
     before = circuit(town)
     town.clock.advance(60)
+    # its session is not there to be launched, before or after somebody asked
+    now = town.clock.now()
+    assert town.store.claim(Claim.RECOVERED, now=now, owner_id="another", until=now + timedelta(seconds=30), limit=1)
 
     look(town)
 
