@@ -294,7 +294,7 @@ class Router:
             profile_id: a concrete or dynamic profile.
             cwd: where the agents work; stored with the session.
             prompt: its first message, which is stored until it is answered (R-CON-10). Returns once it is durable; without one,
-                once the session can be asked, or waits for something.
+                once the session can be asked, or waits for something; where that fails, it is stopped again.
 
         Raises:
             UsageError: no such folder, or an empty message; the router is read-only or closed.

@@ -14,6 +14,7 @@ from kandev_routing_sdk.errors import PreconditionFailed, RoutingError, StoreErr
 from kandev_routing_sdk.records import Claim
 from kandev_routing_sdk.route.guards import is_at_rest
 from kandev_routing_sdk.route.model import Route, State
+from kandev_routing_sdk.sessions.actions import stop_session
 from kandev_routing_sdk.sessions.crew import Crew
 from kandev_routing_sdk.sessions.feed import EventFeed
 from kandev_routing_sdk.sessions.life import Order, begin_session, go_on, is_dynamic, keep_going, silent, switch_flag
@@ -105,17 +106,27 @@ class SessionHost:
             self._crew.start(self._see_through(session_id, None))
 
     async def _start(self, order: Order, asked: Asked) -> None:
+        begun: Route | None = None
         try:
-            route = await begin_session(self.engine, order, here=True)
+            route = begun = await begin_session(self.engine, order, here=True)
             if order.prompt is None:
                 route = await go_on(self.engine, route, silent)
             asked.done(route)
         except Exception as problem:  # noqa: BLE001  # raised where it was asked for
+            if begun is not None:
+                await self._take_back(begun.session_id)
             asked.refused(problem)
             return
         finally:
             asked.refused(_closed())
         await self._see_through(route.session_id, None if order.prompt is None else go_on(self.engine, route, silent))
+
+    async def _take_back(self, session_id: str) -> None:
+        """Stop a session that nobody learns the id of, and that was asked nothing."""
+        try:
+            await stop_session(self.engine, session_id, silent)
+        except RoutingError as problem:
+            _log.warning("a session that was refused is left", extra=problem_fields(problem, session_id=session_id))
 
     async def _ask(self, session_id: str, request: Request, asked: Asked) -> None:
         try:

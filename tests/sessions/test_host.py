@@ -108,6 +108,27 @@ def test_a_turn_goes_on_through_waits_and_switches(lite_home: Home) -> None:
     assert {"fable": 2, "sol": 1} == {name: len(agent.prompts) for name, agent in home.agents.items()}
 
 
+def test_a_session_that_could_not_be_made_ready_is_not_left(lite_home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody learns its id, and nobody asked it anything; one with a prompt is kept, whatever happens (R-CON-10)."""
+    home = lite_home
+    home.agent("fable", ANSWER().say("hello"))
+
+    async def fails(*_: object, **__: object) -> Route:
+        raise StoreUnavailable("the store does not answer")
+
+    async def talk(router: Router) -> list[str]:
+        with monkeypatch.context() as patch:
+            patch.setattr("kandev_routing_sdk.sessions.host.go_on", fails)
+            with pytest.raises(StoreUnavailable, match="does not answer"):
+                await router.start_session("fable", cwd=home.folder)
+            await router.start_session("fable", cwd=home.folder, prompt="hi")
+        return sorted(session.state for session in router.sessions.list())
+
+    states = hosted(home, talk)
+    assert 2 == len(states)
+    assert 1 == states.count("stopped")
+
+
 def test_the_events_of_no_session_are_not_waited_for(lite_home: Home) -> None:
     home = lite_home
     home.agent("fable", ANSWER().say("hi"))
