@@ -226,12 +226,9 @@ def document(entry: ProfileEntry) -> dict[str, Any]:
 
 
 def _masked(found: dict[str, Any]) -> dict[str, Any]:
-    from kandev_routing_sdk.evidence.secret_names import names_secret
+    from kandev_routing_sdk.evidence.secret_names import without_secrets
 
-    for name, value in found.get("env", {}).items():
-        if isinstance(value, str) and names_secret(name):
-            found["env"][name] = None
-    return found
+    return found | {"env": without_secrets(found["env"])} if "env" in found else found
 
 
 def _version(entry: ProfileEntry) -> str:

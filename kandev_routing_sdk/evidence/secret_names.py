@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["NAME_HINT", "is_plain", "names_identity", "names_secret"]
+__all__ = ["NAME_HINT", "is_plain", "names_identity", "names_secret", "without_secrets"]
 
 
 def _set(words: str) -> frozenset[str]:
@@ -90,6 +91,11 @@ def names_secret(name: str) -> bool:
     if last == "token":
         return before not in _NOT_BEFORE_TOKEN
     return last in _SECRETS or (last.endswith(_ENDINGS) and last.removesuffix("token") not in _NOT_BEFORE_TOKEN)
+
+
+def without_secrets(env: Mapping[str, object]) -> dict[str, object]:
+    """Return variables with None for each text whose name announces a secret; references to secrets stay."""
+    return {name: None if isinstance(value, str) and names_secret(name) else value for name, value in env.items()}
 
 
 def names_identity(name: str) -> bool:

@@ -20,7 +20,7 @@ from kandev_routing_sdk.errors import (
     ProfileNotFound,
     UsageError,
 )
-from kandev_routing_sdk.evidence.secret_names import names_secret
+from kandev_routing_sdk.evidence.secret_names import without_secrets
 from kandev_routing_sdk.policy.reading import one_of, suggestion
 from kandev_routing_sdk.profiles import Profile, parse_profiles
 from kandev_routing_sdk.settings.table import CONFIG, DYNAMIC, STORE_URL
@@ -154,9 +154,7 @@ def _versioned(profile: Profile) -> Profile:
     """
     said = profile.model_dump(mode="json", exclude={"version"}, exclude_defaults=True)
     if "env" in said:
-        said["env"] = {
-            name: None if isinstance(v, str) and names_secret(name) else v for name, v in said["env"].items()
-        }
+        said["env"] = without_secrets(said["env"])
     digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).digest()
     return profile.model_copy(update={"version": int.from_bytes(digest[:4], "big") % _MOST + 1})
 
